@@ -48,8 +48,12 @@ impl Selftest {
         let at_once = self.own.servers.map_or(1, |servers| usize::from(servers.0));
         let is_chosen = chosen.spec.ports.iter().any(|(_, port)| *port == 0);
         if at_once > 1 && !is_chosen {
-            let hint = "`ports = { port = 0 }` and `{{port}}` in url and command have one chosen at each start";
-            return Err(usage(format!("the servers of `{}` have one port: only one can run", chosen.spec.name), hint));
+            let hint =
+                "`ports = { port = 0 }` and `{{port}}` in url and command have one chosen at each start";
+            return Err(usage(
+                format!("the servers of `{}` have one port: only one can run", chosen.spec.name),
+                hint,
+            ));
         }
         Ok(at_once)
     }

@@ -150,23 +150,27 @@ fn without_nulls(frame: &mut Value) {
 /// A thread as a server with a defect has stored it.
 pub(super) fn stored(thread: &mut Thread, behaviour: &Behaviour) {
     let Thread { about, settings, turns } = thread;
-    behaviour.mutate(&mut about.name, |defect, name| match defect {
-        Defect::NamesAreNotStored => *name = None,
-        _ => {}
+    behaviour.mutate(&mut about.name, |defect, name| {
+        if defect == Defect::NamesAreNotStored {
+            *name = None
+        }
     });
     behaviour
         .mutate(&mut about.archived, |defect, archived| *archived &= defect != Defect::ArchiveIsNotStored);
-    behaviour.mutate(&mut about.git, |defect, git| match defect {
-        Defect::MetadataDies => git.clear(),
-        _ => {}
+    behaviour.mutate(&mut about.git, |defect, git| {
+        if defect == Defect::MetadataDies {
+            git.clear()
+        }
     });
-    behaviour.mutate(&mut settings.approval, |defect, approval| match defect {
-        Defect::PolicyIsNotStored => *approval = json!("never"),
-        _ => {}
+    behaviour.mutate(&mut settings.approval, |defect, approval| {
+        if defect == Defect::PolicyIsNotStored {
+            *approval = json!("never")
+        }
     });
-    behaviour.mutate(turns, |defect, turns| match defect {
-        Defect::ItemsAreNotStored => turns.iter_mut().for_each(|turn| turn.items.clear()),
-        _ => {}
+    behaviour.mutate(turns, |defect, turns| {
+        if defect == Defect::ItemsAreNotStored {
+            turns.iter_mut().for_each(|turn| turn.items.clear())
+        }
     });
 }
 

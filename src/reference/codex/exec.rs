@@ -76,7 +76,7 @@ impl Printer {
             false => bytes.to_vec(),
         };
         let shared = self.out.count + self.err.count;
-        let apart = is_err(stream) && !(!self.streamed && self.has(Defect::StreamsAreMixed));
+        let apart = is_err(stream) && (self.streamed || !self.has(Defect::StreamsAreMixed));
         let (count, is_full) = {
             let kept = if apart { &self.err } else { &self.out };
             (kept.count, kept.full)

@@ -156,9 +156,10 @@ impl Peer<'_> {
         let left = thread.turns.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         let all = thread.turns.clone();
         thread.turns.truncate(left);
-        self.behaviour.mutate(&mut thread.turns, |defect, turns| match defect {
-            Defect::RollsBackTheFirst => *turns = all[all.len() - left..].to_vec(),
-            _ => {}
+        self.behaviour.mutate(&mut thread.turns, |defect, turns| {
+            if defect == Defect::RollsBackTheFirst {
+                *turns = all[all.len() - left..].to_vec()
+            }
         });
         thread.about.updated = now();
         let result = json!({ "thread": state.to_json(id, true) });

@@ -88,9 +88,10 @@ impl Player {
                     Change::Update(_) => "update",
                 };
                 let mut told = json!({ "path": path, "kind": { "type": kind }, "diff": lines });
-                self.behaviour.mutate(&mut told, |defect, told| match defect {
-                    Defect::ChangesHaveNoDiff => drop(told.as_object_mut().map(|told| told.remove("diff"))),
-                    _ => {}
+                self.behaviour.mutate(&mut told, |defect, told| {
+                    if defect == Defect::ChangesHaveNoDiff {
+                        drop(told.as_object_mut().map(|told| told.remove("diff")))
+                    }
                 });
                 told
             })

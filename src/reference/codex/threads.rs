@@ -112,9 +112,10 @@ impl Peer<'_> {
             Err(_) if params.get("personality").is_some() && self.has(Defect::AnyPersonality) => {}
             checked => checked?,
         }
-        self.behaviour.mutate(&mut settings.approval, |defect, approval| match defect {
-            Defect::StartIgnoresPolicy => *approval = json!("on-request"),
-            _ => {}
+        self.behaviour.mutate(&mut settings.approval, |defect, approval| {
+            if defect == Defect::StartIgnoresPolicy {
+                *approval = json!("on-request")
+            }
         });
         for (field, value, defect) in [
             ("sessionStartSource", "clear", Defect::NoClearStarts),
@@ -211,8 +212,8 @@ impl Peer<'_> {
             state.publish(id, "thread/started", &params);
         }
         let has_turns = !state.thread(id)?.turns.is_empty();
-        let turns = !self.behaviour.style(Style::ResumeWithoutTurns)
-            && !(has_turns && self.has(Defect::ResumeReturnsNoTurns));
+        let turns = !(self.behaviour.style(Style::ResumeWithoutTurns)
+            || has_turns && self.has(Defect::ResumeReturnsNoTurns));
         Ok(Answer::Now(opened(&state, id, turns)))
     }
 

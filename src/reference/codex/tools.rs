@@ -274,9 +274,10 @@ impl Player {
         let item = self.item(&id, command, source);
         self.started(&item);
         let mut sandbox = Sandbox::Full;
-        self.behaviour.mutate(&mut sandbox, |defect, sandbox| match defect {
-            Defect::ShellIsSandboxed => sandbox.clone_from(&self.settings.sandbox),
-            _ => {}
+        self.behaviour.mutate(&mut sandbox, |defect, sandbox| {
+            if defect == Defect::ShellIsSandboxed {
+                sandbox.clone_from(&self.settings.sandbox)
+            }
         });
         if self.has(Defect::ShellIsAskedAbout) {
             let params =
