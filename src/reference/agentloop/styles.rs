@@ -44,7 +44,7 @@ styles! {
 
     // ---- approvals
     CallBeforeAsking "call-before-asking" "The call's item comes before the approval is requested." ["AL-AMB-21"] excludes ["call-while-asking"];
-    CallWhileAsking "call-while-asking" "The call's item comes while the approval is pending." ["AL-AMB-21"];
+    CallWhileAsking "call-while-asking" "The call's item comes while the approval is pending." ["AL-AMB-21"] excludes ["idle-while-asking", "idle-before-asking"];
     NullPatch "null-patch" "applyPatch is null if there is no patch." ["AL-AP-17"];
     PatchHasMore "patch-has-more" "applyPatch has further fields." ["AL-AMB-13"];
     WrappedCommand "wrapped-command" "A command is shown as a shell command line." ["AL-AP-1"] excludes ["json-command"];
