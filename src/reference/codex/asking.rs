@@ -116,7 +116,7 @@ impl Player {
         let mut state = core.lock();
         state.pending.remove(&id);
         let mut params = json!({ "threadId": self.thread, "requestId": told });
-        let (late, times) = if state.is_heard(&self.thread, "serverRequest/resolved") {
+        let (late, times) = if state.is_received(&self.thread, "serverRequest/resolved") {
             self.distort(&state, id, &mut params, matches!(reply, Reply::Cancelled))
         } else {
             (false, 1)

@@ -53,17 +53,17 @@ impl Player {
         {
             turn["items"] = json!(stored.items);
         }
-        let is_heard = state.is_heard(&self.thread, "turn/completed");
-        if is_heard {
+        let is_received = state.is_received(&self.thread, "turn/completed");
+        if is_received {
             deviations::ended(&mut turn, &self.behaviour);
         }
-        let neighbour = state.neighbour(&self.thread).filter(|_| is_heard);
+        let neighbour = state.neighbour(&self.thread).filter(|_| is_received);
         let neighbour = neighbour.filter(|_| self.has(Defect::EndsAreTheNeighbours));
         let params =
             json!({ "threadId": neighbour.map_or(self.thread.as_str(), |(thread, _)| thread), "turn": turn });
-        let times = if is_heard && self.has(Defect::TurnsEndTwice) { 2 } else { 1 };
+        let times = if is_received && self.has(Defect::TurnsEndTwice) { 2 } else { 1 };
         (0..times).for_each(|_| state.publish(&self.thread, "turn/completed", &params));
-        if matches!(result, Err(Stop::Cancelled)) && is_heard && self.has(Defect::InterruptedTurnsGoOn) {
+        if matches!(result, Err(Stop::Cancelled)) && is_received && self.has(Defect::InterruptedTurnsGoOn) {
             let item = json!({ "type": "agentMessage", "id": items::fresh("item"), "text": "" });
             items::started(state, &self.thread, &self.turn, &item);
             items::completed(state, &self.thread, &self.turn, item);
@@ -108,7 +108,7 @@ impl Player {
             "total": usage(total, total.saturating_sub(self.said), self.said), "last": last,
             "modelContextWindow": null,
         });
-        if !self.core.lock().is_heard(&self.thread, "thread/tokenUsage/updated") || self.has(Defect::NoUsage)
+        if !self.core.lock().is_received(&self.thread, "thread/tokenUsage/updated") || self.has(Defect::NoUsage)
         {
             return;
         }

@@ -37,7 +37,7 @@ pub(super) fn completed(state: &mut State, thread: &str, turn: &str, item: Value
 pub(super) fn publish(state: &State, thread: &str, turn: &str, method: &str, mut params: Value) {
     params["threadId"] = json!(thread);
     params["turnId"] = json!(turn);
-    let Some(live) = state.live.get(thread).filter(|_| state.is_heard(thread, method)) else { return };
+    let Some(live) = state.live.get(thread).filter(|_| state.is_received(thread, method)) else { return };
     let neighbour = state.neighbour(thread);
     live.behaviour.mutate(&mut params, |defect, params| match (defect, neighbour) {
         (Defect::DeltasAreTheNeighbours, Some((thread, turn))) if method.ends_with("/delta") => {

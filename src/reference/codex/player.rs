@@ -299,8 +299,8 @@ impl Agent for Player {
         // What belongs to the turn besides is told before its error.
         let _ = self.cancelled.sleep(Duration::ZERO).await;
         let error = deviations::error(fail.status, &fail.message, &self.behaviour);
-        let is_heard = self.core.lock().is_heard(&self.thread, "error");
-        if is_heard && !self.has(Defect::FailsInSilence) {
+        let is_received = self.core.lock().is_received(&self.thread, "error");
+        if is_received && !self.has(Defect::FailsInSilence) {
             let told = if self.has(Defect::ErrorsDiffer) {
                 json!({ "message": "something went wrong", "codexErrorInfo": "other" })
             } else {

@@ -274,7 +274,7 @@ impl State {
     }
 
     /// Whether a subscriber of a thread gets this notification. A defect of what nobody gets cannot be noticed.
-    pub fn is_heard(&self, thread: &str, method: &str) -> bool {
+    pub fn is_received(&self, thread: &str, method: &str) -> bool {
         let Some(live) = self.live.get(thread) else { return false };
         let mut listeners = live.subscribers.difference(&live.held).filter_map(|id| self.clients.get(id));
         listeners
@@ -299,7 +299,7 @@ impl State {
             live.subscribers.iter().filter_map(|client| self.clients.get(client)?.agreed.as_ref());
         if is_item
             && agreed.any(|agreed| agreed.opted_out.contains(method))
-            && self.is_heard(thread, method)
+            && self.is_received(thread, method)
             && live.behaviour.strikes(Defect::OptOutIsForTheThread)
         {
             return;
@@ -412,9 +412,9 @@ impl State {
     }
 
     pub fn set_status(&mut self, id: &str, status: Status) {
-        let is_heard = self.is_heard(id, "thread/status/changed");
+        let is_received = self.is_received(id, "thread/status/changed");
         let Some(live) = self.live.get_mut(id) else { return };
-        let told = live.status.to_json() != status.to_json() && is_heard;
+        let told = live.status.to_json() != status.to_json() && is_received;
         live.status = status;
         let has = |defect| live.behaviour.strikes(defect);
         let quiet = || match status {

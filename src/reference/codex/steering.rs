@@ -151,7 +151,7 @@ impl Peer<'_> {
         let told =
             if self.has(Defect::SteerReturnsAnotherTurn) { items::fresh("turn") } else { turn.clone() };
         state.send(self.client, response(id, &Ok(json!({ "turnId": told }))));
-        if state.is_heard(thread, "turn/started") && self.has(Defect::SteerStartsATurn) {
+        if state.is_received(thread, "turn/started") && self.has(Defect::SteerStartsATurn) {
             let params = json!({ "threadId": thread, "turn": Turn::new(items::fresh("turn")).to_json(true) });
             state.publish(thread, "turn/started", &params);
         }
@@ -293,7 +293,7 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     state.set_status(thread, Status::Active { waiting: false });
     let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).to_json(true) });
     let mut times = 1;
-    if state.is_heard(thread, "turn/started") {
+    if state.is_received(thread, "turn/started") {
         behaviour.mutate(&mut params["turn"], |defect, turn| match defect {
             Defect::TurnsStartCompleted => turn["status"] = json!("completed"),
             Defect::StartedNamesAnotherTurn => turn["id"] = json!(items::fresh("turn")),
