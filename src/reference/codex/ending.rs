@@ -108,7 +108,8 @@ impl Player {
             "total": usage(total, total.saturating_sub(self.said), self.said), "last": last,
             "modelContextWindow": null,
         });
-        if !self.core.lock().is_received(&self.thread, "thread/tokenUsage/updated") || self.has(Defect::NoUsage)
+        if !self.core.lock().is_received(&self.thread, "thread/tokenUsage/updated")
+            || self.has(Defect::NoUsage)
         {
             return;
         }
