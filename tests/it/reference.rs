@@ -211,10 +211,10 @@ fn defects_at_later_moments_are_found() {
         (
             "agentloop",
             &[
-                ("killed", "fails-twice", "late"),
+                ("harmless", "fails-twice", "late"),
                 ("killed", "compacts-twice", "again"),
                 ("killed", "gone-runs-late", "second-turn"),
-                ("killed", "answers-twice", "while-asking"),
+                ("harmless", "answers-twice", "while-asking"),
                 ("unmet", "id-per-chunk", "blank"),
                 ("unmet", "response-id-repeats", "first-turn"),
             ][..],
