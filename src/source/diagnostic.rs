@@ -156,9 +156,10 @@ impl Diagnostics {
     }
 }
 
+/// As a terminal may show it: what files contain is quoted in it.
 impl std::fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.render(false))
+        f.write_str(&crate::text::safe::lines(&self.render(false)))
     }
 }
 
