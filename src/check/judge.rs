@@ -332,8 +332,9 @@ impl Judge {
         body: &Value,
     ) {
         self.seen.newest = self.seen.newest.max(event.at);
-        let (pace, session, opened) = (self.pace, on.session.id, self.sessions.opened());
-        let seen = observation(on, opened, (event, index), pace, message, body, &self.history);
+        let (pace, session) = (self.pace, on.session.id);
+        let known = (&self.sessions, &self.history);
+        let seen = observation(on, (event, index), pace, message, body, known);
         let batched = self.seen.in_batch;
         let whole = Observation { logged, batched, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
@@ -350,8 +351,8 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let seen =
-                    observation(on, opened, (event, index), pace, Some(number), &element, &self.history);
+                let known = (&self.sessions, &self.history);
+                let seen = observation(on, (event, index), pace, Some(number), &element, known);
                 let seen = Observation { batched, ..seen };
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.tally);
@@ -499,12 +500,11 @@ impl Judge {
 /// A message of a connection, not logged, that came with an event of the trace.
 fn observation<'a>(
     on: Opened,
-    opened: u32,
     (event, index): (&Event, u64),
     pace: Pace,
     message: Option<usize>,
     body: &'a Value,
-    history: &'a History,
+    (sessions, history): (&'a Sessions, &'a History),
 ) -> Observation<'a> {
     let Opened { conn, session, .. } = on;
     Observation {
@@ -512,8 +512,8 @@ fn observation<'a>(
         at: event.at,
         pace,
         conn,
-        opened,
         session,
+        sessions,
         dir: event.dir,
         batched: false,
         message,

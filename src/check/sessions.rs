@@ -32,11 +32,13 @@ pub(super) struct Closing {
     pub over: bool,
 }
 
-/// A session as its connections know it.
+/// A session as a connection knows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Joined {
     pub id: SessionId,
     pub gaps: Gaps,
+    /// When the connection came into it: a number that grows with each opening and each joining.
+    pub since: u32,
 }
 
 /// Why there may be more of a session than is known.
@@ -61,6 +63,7 @@ pub(super) struct Sessions {
     open: FxHashMap<Arc<str>, Opened>,
     known: BoundedMap<Joined>,
     next_conn: u32,
+    arrivals: u32,
 }
 
 impl Sessions {
@@ -71,7 +74,7 @@ impl Sessions {
         }
         let (conn, id) = (Conn(self.next_conn), SessionId(self.next_conn));
         self.next_conn += 1;
-        let session = Joined { id, gaps: Gaps::default() };
+        let session = Joined { id, gaps: Gaps::default(), since: self.arrives() };
         let opened = Opened { conn, session, closing: Closing::default() };
         self.open.insert(Arc::clone(client), opened);
         opened
@@ -84,6 +87,16 @@ impl Sessions {
         let closing = &mut opened.closing;
         let side = if dir == Direction::Send { &mut closing.client } else { &mut closing.server };
         (!std::mem::replace(side, true)).then_some(before)
+    }
+
+    fn arrives(&mut self) -> u32 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    /// Whether another open connection came into the session earlier: what was sent to it before this one came may be read later.
+    pub fn are_before(&self, own: Joined) -> bool {
+        self.open.values().any(|other| other.session.id == own.id && other.session.since < own.since)
     }
 
     /// How many connections have been opened so far.
@@ -138,8 +151,9 @@ impl Sessions {
                 new
             }
         };
+        let since = if session.id == own.id { own.since } else { self.arrives() };
         let opened = self.open.get_mut(client)?;
-        opened.session = session;
+        opened.session = Joined { since, ..session };
         Some(*opened)
     }
 

@@ -11,6 +11,7 @@ use crate::frame::Limits;
 use crate::protocol::{LoadOptions, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
+mod joining;
 mod keys;
 mod pieces;
 mod replies;
@@ -72,6 +73,7 @@ fn what_came_while_nobody_was_there_is_not_missed() {
         } } },
     }));
     let joined = || Some(json!({ "type": "log", "room": "r" }));
+    let work = || Some(json!({ "type": "work", "id": 1 }));
     let output = || Some(json!({ "type": "output", "id": 1 }));
     let broken = |steps: &[(&str, Option<Value>)]| {
         let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
@@ -90,8 +92,11 @@ fn what_came_while_nobody_was_there_is_not_missed() {
     };
     assert_eq!(broken(&[("a", joined()), ("a", joined()), ("a", output())]), 1, "it was there all the time");
     assert_eq!(broken(&[("a", joined()), ("a", None), ("a", joined()), ("a", output())]), 0);
-    let watched = [("a", joined()), ("b", joined()), ("a", None), ("a", joined()), ("a", output())];
-    assert_eq!(broken(&watched), 1, "another was there");
+    let watched = [("a", joined()), ("b", joined()), ("a", None), ("a", joined())];
+    let then = |more: &[(&'static str, Option<Value>)]| broken(&[&watched[..], more].concat());
+    assert_eq!(then(&[("b", output())]), 1, "it was there all the time");
+    assert_eq!(then(&[("b", None), ("a", output())]), 1, "the other one never got it");
+    assert_eq!(then(&[("a", output()), ("b", work()), ("b", output())]), 0, "the other one gets it later");
     let gone = [("a", joined()), ("b", joined()), ("a", None), ("b", None), ("c", joined()), ("c", output())];
     assert_eq!(broken(&gone), 0);
 }

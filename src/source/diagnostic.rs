@@ -5,6 +5,7 @@ use std::sync::Arc;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::{Document, Part, Span};
+use crate::text::safe;
 
 /// Most errors that are shown; more are counted.
 const MAX_SHOWN: usize = 50;
@@ -74,29 +75,29 @@ impl Diagnostic {
         }
     }
 
-    /// `text`: the document's, made visible.
+    /// `text`: the document's, as [`safe::aligned`] shows it.
     fn render(&self, renderer: &Renderer, text: &str) -> String {
-        let message = visible(&self.message);
+        let message = safe::terminal(&self.message);
         let level = if self.note { Level::NOTE } else { Level::ERROR };
-        let title = level.primary_title(message.as_str());
+        let title = level.primary_title(message.as_ref());
         let mut groups = Vec::new();
         let path;
         let label;
         let mut group = match &self.place {
             Some((document, span)) => {
-                path = visible(&document.name);
-                label = self.label.as_deref().map(visible).unwrap_or_default();
+                path = safe::terminal(&document.name);
+                label = safe::terminal(self.label.as_deref().unwrap_or_default());
                 let boundary = |at: &usize| text.is_char_boundary(*at);
                 let start = (0..=span.start.min(text.len())).rev().find(boundary).unwrap_or(0);
                 let end = (span.end.clamp(start, text.len())..=text.len()).find(boundary).unwrap_or(start);
-                let annotation = AnnotationKind::Primary.span(start..end).label(label.as_str());
-                title.element(Snippet::source(text).path(path.as_str()).annotation(annotation))
+                let annotation = AnnotationKind::Primary.span(start..end).label(label.as_ref());
+                title.element(Snippet::source(text).path(path.as_ref()).annotation(annotation))
             }
             None => annotate_snippets::Group::with_title(title),
         };
-        let hint = self.hint.as_deref().map(visible);
+        let hint = self.hint.as_deref().map(safe::terminal);
         if let Some(hint) = &hint {
-            group = group.element(Level::HELP.message(hint.as_str()));
+            group = group.element(Level::HELP.message(hint.as_ref()));
         }
         groups.push(group);
         renderer.render(&groups)
@@ -135,7 +136,7 @@ impl Diagnostics {
     }
 
     /// All errors as text for a terminal (`color`) or a pipe, each with file, line, column, source line and
-    /// caret. Control characters of the source are made visible. Of very many, the first 50 are shown.
+    /// caret. What a terminal acts on is made visible. Of very many, the first 50 are shown.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         // Errors of one file stand together: its text is made visible once.
@@ -145,7 +146,7 @@ impl Diagnostics {
             if let Some((document, _)) = &one.place
                 && last.as_ref().is_none_or(|(text, _)| !Arc::ptr_eq(text, &document.text))
             {
-                last = Some((&document.text, visible_text(&document.text)));
+                last = Some((&document.text, safe::aligned(&document.text)));
             }
             parts.push(one.render(&renderer, last.as_ref().map_or("", |(_, text)| text)));
         }
@@ -156,31 +157,13 @@ impl Diagnostics {
     }
 }
 
-/// As a terminal may show it: what files contain is quoted in it.
 impl std::fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&crate::text::safe::lines(&self.render(false)))
+        f.write_str(&self.render(false))
     }
 }
 
 impl std::error::Error for Diagnostics {}
-
-/// Control characters of one line of text, made visible.
-fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
-}
-
-/// Control characters other than line ends and tabs replaced one for one, so that byte spans keep their meaning.
-fn visible_text(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' | '\r' => c,
-            c if c.is_control() && c.len_utf8() == 1 => '?',
-            c if c.is_control() => '\u{b7}',
-            c => c,
-        })
-        .collect()
-}
 
 /// The known words that were perhaps meant, nearest first, at most `most`: those near in spelling, and those of which it is
 /// a part.
@@ -240,6 +223,21 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn shows_nothing_that_a_terminal_acts_on() {
+        let text = "a: \"\u{feff}\u{202e}\u{e0001}\u{ad}##[error]\"\nb: here\n";
+        let document = Document::parse("case.yaml", text).expect("valid");
+        let one = |at| Diagnostics::from(Diagnostic::new("a\u{feff} b\u{1b}").at(&document, at, Part::Value));
+        for colour in [false, true] {
+            let shown = one("/a").render(colour);
+            let treacherous = ['\u{feff}', '\u{202e}', '\u{e0001}', '\u{ad}'];
+            assert!(!shown.contains(treacherous) && !shown.contains("##["), "{shown}");
+            assert!(shown.contains("a\\u{feff} b\\u{1b}"), "{shown}");
+        }
+        let below = one("/b").to_string();
+        assert!(below.contains("2 | b: here\n") && below.contains("  |    ^^^^"), "{below}");
     }
 
     #[test]

@@ -75,6 +75,22 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// As [`lines`], with a mark of as many bytes in the place of each treacherous character: places in the text keep their meaning.
+pub fn aligned(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let ends_line = c == '\n' || text[at..].starts_with("\r\n");
+        match c.len_utf8() {
+            _ if ends_line || c == '\t' || !is_spelt_out(text, at, c) => out.push(c),
+            1 => out.push('?'),
+            2 => out.push('\u{b7}'),
+            3 => out.push('\u{fffd}'),
+            _ => out.push_str("\u{fffd}?"),
+        }
+    }
+    out
+}
+
 /// For JSON that is already written, which may be shown as it stands: the same value, with what is treacherous written as an escape.
 pub fn json(text: &str) -> Cow<'_, str> {
     if is_harmless(text, |_| false) {

@@ -16,7 +16,7 @@ use crate::source::Diagnostics;
 /// missed.
 ///
 /// A connection that joins late has missed the beginning: with a key, a `first` seen on another connection of the
-/// session counts too.
+/// session counts too, and so does one that a connection which was there before may yet be given.
 #[derive(Clone)]
 pub(super) struct Precedence {
     check: Check,
@@ -65,7 +65,7 @@ impl Monitor for Precedence {
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
-                || (seen.session.gaps.are_any() && self.scope == Scope::Session);
+                || (self.scope == Scope::Session && seen.may_have_missed());
             if came || !lost {
                 tally.exercise(&self.decides);
             }

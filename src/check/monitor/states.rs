@@ -51,10 +51,12 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Observation<'_>, key: &str, state: &str, tally: &mut Tally) {
-        let lost = seen.session.gaps.are_any() || self.seen_keys.may_have_forgotten(seen.session.id.0);
-        if self.seen_keys.insert(seen.session.id.0, Some(key), (), 0).is_some() || lost {
+        let session = seen.session.id.0;
+        let lost = self.seen_keys.may_have_forgotten(session) || seen.may_have_missed();
+        if self.seen_keys.has(session, Some(key)) || lost {
             return;
         }
+        self.seen_keys.insert(session, Some(key), (), 0);
         tally.exercise(&self.rule.start);
         if !self.rule.initial.as_slice().iter().any(|initial| initial == state) {
             let expected = self.rule.initial.as_slice().join(" or ");

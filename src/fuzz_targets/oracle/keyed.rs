@@ -118,8 +118,11 @@ pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec
                         .any(|(earlier, _)| earlier == key)
                 }) || shows(other, &own)
             };
-            let before = items.before(index).any(|(at, other)| seen(other) && first_on_conn(at, other));
-            if before || item.unwatched || shows(item, &own) {
+            // Of what comes to one that joined late, the beginning may be under way to another one.
+            let counts = |other: &Item| shows(other, &own) || !other.behind;
+            let mut before = items.before(index);
+            let before = before.any(|(at, other)| seen(other) && counts(other) && first_on_conn(at, other));
+            if before || item.unwatched || item.behind || shows(item, &own) {
                 continue;
             }
             let mut ids = Vec::new();

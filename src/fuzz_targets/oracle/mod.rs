@@ -35,6 +35,8 @@ pub(super) struct Item {
     pub session: usize,
     /// The session went on while none of its connections was open.
     pub unwatched: bool,
+    /// An open connection has been in the session for longer.
+    pub behind: bool,
     pub dir: Direction,
     pub message: Option<usize>,
     pub body: Value,
@@ -175,6 +177,7 @@ fn lifecycle(
     items: &Items,
     (event, index): (&Event, usize),
     (conn, (session, unwatched)): (usize, (usize, bool)),
+    behind: bool,
 ) -> Option<Item> {
     let closed = protocol.index_of_event(ConnectionEvent::Close);
     let has_closed = |dir| {
@@ -202,11 +205,17 @@ fn lifecycle(
         opened: items.ended.len(),
         session,
         unwatched,
+        behind,
         dir,
         message: Some(message),
         body,
         logged: None,
     })
+}
+
+/// Whether another open connection came earlier into the session of this one.
+fn is_behind(conn: usize, conns: &[(String, usize)], sessions: &[(usize, bool)], since: &[usize]) -> bool {
+    conns.iter().any(|(_, other)| sessions[*other].0 == sessions[conn].0 && since[*other] < since[conn])
 }
 
 /// Reads a trace: who sent what on which connection and in which session.
@@ -219,6 +228,8 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     // The session that each connection is in, and the ids that were told; each with whether it was left alone.
     let mut sessions: Vec<(usize, bool)> = Vec::new();
     let mut told: Vec<(String, (usize, bool))> = Vec::new();
+    // The event with which each connection came into its session.
+    let mut since: Vec<usize> = Vec::new();
     for (index, event) in events.iter().enumerate() {
         let (opens, ends) =
             (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
@@ -227,7 +238,8 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             && let Some(at) = open(&conns)
         {
             let conn = conns[at].1;
-            let end = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]));
+            let behind = is_behind(conn, &conns, &sessions, &since);
+            let end = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), behind);
             items.all.extend(end);
         }
         if opens || ends {
@@ -243,9 +255,10 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             conns.push((event.client.to_string(), sessions.len()));
             items.ended.push(None);
             sessions.push((sessions.len(), false));
+            since.push(index);
             sessions.len() - 1
         });
-        let mut join = |id: &str, sessions: &mut Vec<(usize, bool)>| {
+        let mut join = |id: &str, sessions: &mut Vec<(usize, bool)>, since: &mut Vec<usize>| {
             let at = told.iter().position(|(known, _)| known == id).unwrap_or(told.len());
             if at == told.len() {
                 told.push((id.to_owned(), sessions[conn]));
@@ -255,18 +268,22 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             *unwatched |=
                 was == (*number, true) || conns.iter().all(|(_, open)| sessions[*open].0 != *number);
             sessions[conn] = told[at].1;
+            if was.0 != sessions[conn].0 {
+                since[conn] = index;
+            }
         };
         if let Payload::Open { url } = &event.payload
             && let Some(id) = protocol.session_in(url)
         {
-            join(id, &mut sessions);
+            join(id, &mut sessions, &mut since);
         }
         if matches!(event.payload, Payload::Open { .. } | Payload::Close { .. }) {
-            let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]));
+            let behind = is_behind(conn, &conns, &sessions, &since);
+            let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), behind);
             items.all.extend(seen);
         }
         let opened = items.ended.len();
-        let item = |message, body, (session, unwatched), logged| Item {
+        let item = |message, body, ((session, unwatched), behind), logged| Item {
             index: 0,
             event: index as u64,
             at: event.at,
@@ -274,6 +291,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             opened,
             session,
             unwatched,
+            behind,
             dir: event.dir,
             message,
             body,
@@ -287,14 +305,15 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
         let Some(body) = body else {
             // What a client sends is a request, whatever it is.
             if event.dir == Direction::Send {
-                items.all.push(item(None, Value::Null, sessions[conn], None));
+                let behind = is_behind(conn, &conns, &sessions, &since);
+                items.all.push(item(None, Value::Null, (sessions[conn], behind), None));
             }
             continue;
         };
         let message = replies::identify(protocol, &items, conn, event.dir, &body);
         let place = ids.iter().find(|(on, _)| on.matches(message, event.dir, &body));
         if let Some(id) = place.and_then(|(_, at)| at.get(&body)).and_then(Value::as_str) {
-            join(id, &mut sessions);
+            join(id, &mut sessions, &mut since);
         }
         let logged =
             log.as_ref().filter(|(on, _)| on.matches(message, event.dir, &body)).and_then(|(_, log)| {
@@ -304,7 +323,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                 }
                 Some((whole(log.id.get(&body)?)?, content))
             });
-        let within = sessions[conn];
+        let within = (sessions[conn], is_behind(conn, &conns, &sessions, &since));
         items.all.push(item(message, body.clone(), within, logged));
         for (number, part) in protocol.parts().iter().enumerate() {
             if message.is_some_and(|message| part.of.contains(&message)) {

@@ -36,8 +36,9 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
             .collect();
         let Some(first) = pieces.first().map(|(at, _)| &items.all[*at]) else { continue };
         let before = pieces_of(&items.all[..first.index]).into_iter().map(|(at, _)| &items.all[at]);
-        let late = |other: &Item| other.session == first.session && other.opened <= item.conn;
-        let joined_late = first.unwatched || before.into_iter().any(late);
+        let mut before = before.filter(|other| other.session == first.session).peekable();
+        let unknown = first.unwatched || (first.behind && before.peek().is_none());
+        let joined_late = unknown || before.any(|other| other.opened <= item.conn);
         let joined: String = pieces.into_iter().map(|(_, text)| text).collect();
         let parts = |text: &str| -> Vec<String> {
             text.split('\n').map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
