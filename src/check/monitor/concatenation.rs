@@ -84,9 +84,9 @@ impl Monitor for Concatenation {
             && let Some(piece) = self.piece.1.get(seen.body).and_then(serde_json::Value::as_str)
         {
             let (place, key) = (seen.conn.0, of_piece.as_deref());
+            let joined_late = self.joins_late(seen, key);
             if !self.open.has(place, key) {
                 let unsure = self.open.may_have_forgotten(place);
-                let joined_late = self.joins_late(seen, key);
                 self.open.insert(place, key, Text { unsure, joined_late, ..Text::default() }, 0);
             }
             if let Some(open) = self.open.get(place, key).filter(|open| !open.unsure) {
