@@ -142,12 +142,21 @@ impl Source {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The protocol without the overlays, if there are some.
+    /// The protocol without the overlays, if there are some. None if the server speaks a dialect that only an overlay describes:
+    /// without it no message could be read.
     pub fn bare(&self) -> Result<Option<Arc<Protocol>>, Failure> {
         if self.overlay.is_empty() {
             return Ok(None);
         }
-        let mut bare = Self { overlay: Vec::new(), schemas: None, ..self.clone() };
+        let mut bare = Self { overlay: Vec::new(), schemas: None, dialect: None, ..self.clone() };
+        let protocol = bare.protocol(&mut Filter::default())?;
+        let Some(chosen) = &self.dialect else { return Ok(Some(protocol)) };
+        if let DialectChoice::Named(chosen) = DialectChoice::from(chosen.as_str())
+            && !protocol.extension.dialects.contains_key(&chosen)
+        {
+            return Ok(None);
+        }
+        bare.dialect = Some(chosen.clone());
         bare.protocol(&mut Filter::default()).map(Some)
     }
 

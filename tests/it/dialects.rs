@@ -96,6 +96,29 @@ fn faults_are_found_in_a_dialect_too() {
 }
 
 #[test]
+fn a_dialect_may_be_an_overlays_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = served(&[]);
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    // What no message of theirs has is spelt differently: each server speaks it.
+    let spelling = "{ message: initialize, ours: /params/nobody, theirs: /params/none }";
+    write(
+        "overlay.yaml",
+        &format!(
+            "x-frameproof: {{ dialects: {{ mine: {{ about: a, refused: {{ error: {{}} }}, spelling: [{spelling}] }} }} }}\n"
+        ),
+    );
+    let target = "[target.mine]\nprotocol = \"tinyvex\"\noverlay = [\"overlay.yaml\"]\ndialect = \"mine\"\n";
+    write("frameproof.toml", &format!("{target}url = \"{}\"\n", server.url));
+    for command in [&["doctor", "--target", "mine"][..], &["run", "--target", "mine", "sessions/new"]] {
+        let output = frameproof(folder.path(), command);
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert!(command[0] == "doctor" || told.contains("dialect mine"), "{told}");
+    }
+}
+
+#[test]
 fn doctor_and_configuration_know_dialects() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = served(&["--dialect", DIALECT]);

@@ -164,3 +164,15 @@ fn what_a_server_is_said_to_offer_is_judged() {
     let (code, _, errors) = run(&["--offer", "countres"]);
     assert!(code == Some(2) && errors.contains("did you mean `counters`?"), "{errors}");
 }
+
+/// What a case suspends may be what an overlay leaves out.
+#[test]
+fn an_overlay_may_leave_out_what_a_case_suspends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = "x-frameproof: { invariants: { heartbeat-keeps-time: null } }\n";
+    std::fs::write(folder.path().join("overlay.yaml"), overlay).expect("written");
+    let run = ["run", "minicodex", "--reference", "--overlay", "overlay.yaml", "backpressure/stalled-reader"];
+    let (code, shown, errors) = told(&folder, &run);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(shown.contains("1 passed"), "{shown}");
+}

@@ -62,3 +62,36 @@ fn every_protocol_has_a_reference_server_with_faults_of_known_requirements() {
         }
     }
 }
+
+/// A server of one's own has other tools: what a turn calls is a class, which a target maps.
+#[test]
+fn no_turn_calls_by_name_a_tool_that_has_a_class() {
+    for (name, protocol) in protocols() {
+        let api = Protocol::embedded_files(name).expect("its files").into_iter();
+        for (file, text) in api.chain(frameproof::scenario::embedded_files(name)) {
+            for (number, line) in text.lines().enumerate() {
+                let by_name = protocol.extension.tools.values().find(|tool| {
+                    line.contains(&format!("call: {{ name: {},", tool.name))
+                        || line.contains(&format!("call: {{ name: {} }}", tool.name))
+                });
+                assert!(by_name.is_none(), "{file}:{} should call a class: {line}", number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_class_of_tools_is_described_for_targets() {
+    let page = read("docs/targets.md");
+    for (name, protocol) in protocols() {
+        for class in protocol.extension.tools.keys() {
+            let rows =
+                page.lines().filter(|line| line.starts_with("| `") && line.contains(&format!("`{class}`")));
+            let described = rows.into_iter().any(|row| {
+                let first = row.split('|').nth(1).unwrap_or_default();
+                first.contains(&format!("`{class}`")) && (!first.contains('(') || first.contains(name))
+            });
+            assert!(described, "docs/targets.md lacks the class `{class}` of {name}");
+        }
+    }
+}

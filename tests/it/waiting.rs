@@ -122,9 +122,11 @@ fn never_ends(request: &Value) -> Vec<Value> {
 
 #[test]
 fn a_turn_without_an_end_is_no_warning() {
-    for lightly in ["covers: [CH-3]", "warns: true"] {
+    let ways =
+        [("turn-end", "covers: [CH-3]"), ("turn-end", "warns: true"), ("[error, done]", "covers: [CH-3]")];
+    for (end, lightly) in ways {
         let steps = format!(
-            "      - open: a\n      - send: {{ type: say, text: hi }}\n      - expect: said\n      - expect: turn-end\n        {lightly}\n"
+            "      - open: a\n      - send: {{ type: say, text: hi }}\n      - expect: said\n      - expect: {end}\n        {lightly}\n"
         );
         let project = project(&serve(Flush::Burst, never_ends), &steps, "CH-3");
         let (code, shown, requirements) = run(project.path(), &[]);

@@ -160,6 +160,12 @@ impl Peer<'_> {
                 return;
             }
         };
+        if body.get("type").is_some_and(|kind| !kind.is_string() && !kind.is_null())
+            && self.has(Defect::ClosesOnOddType)
+        {
+            self.outbox.send(Message::Close(None));
+            return;
+        }
         let ignored = match body.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
             None => self.has(Defect::MissingTypeIsIgnored),
             Some("") => false,

@@ -70,6 +70,7 @@ faults! {
     ErrorWithoutContent "error-without-content" "An error has its text in message instead of content." ["CL-ER-1", "CL-TRN-10"];
     BrokenJsonIsIgnored "broken-json-is-ignored" "Text that is not JSON gets no answer." ["CL-ER-2"];
     UnknownTypesAreIgnored "unknown-types-are-ignored" "An unknown type gets no answer." ["CL-ER-3"];
+    ClosesOnOddType "closes-on-odd-type" "A type that is a number, a list or an object closes the connection." ["CL-ER-3"];
     MissingTypeIsIgnored "missing-type-is-ignored" "A message without type gets no answer." ["CL-ER-4"];
     NonObjectsAreIgnored "non-objects-are-ignored" "JSON that is not an object gets no answer." ["CL-ER-5"];
     ClosesOnBrokenJson "closes-on-broken-json" "The connection is closed after text that is not JSON." ["CL-ER-6", "CL-ER-7"];

@@ -88,6 +88,7 @@ faults! {
     ContextIsZero "context-is-zero" "context_tokens is 0." ["CO-FN-4"];
     ContextShrinks "context-shrinks" "context_tokens is the rest of the context window." ["CO-FN-4"];
     ThinksAfterFinished "thinks-after-finished" "Thinking comes after Finished." ["CO-FN-6"];
+    StuckAfterRetrying "stuck-after-retrying" "A turn whose retries have failed does not end." ["CO-ER-7", "CO-FN-1"];
     AttemptZero "attempt-zero" "Attempts are counted from 0." ["CO-RT-1"];
     AttemptsStand "attempts-stand" "Every attempt has the number 1." ["CO-RT-2"];
     CancelIsIgnored "cancel-is-ignored" "Cancel has no effect." ["CO-CA-1", "CO-CA-2", "CO-CA-3", "CO-CA-4", "CO-CA-6"];
@@ -104,6 +105,7 @@ faults! {
     IdleCancelForgets "idle-cancel-forgets" "Cancel while idle clears History." ["CO-FN-4", "CO-GH-3"];
     HistoryLacksAnswer "history-lacks-answer" "History lacks the newest answer." ["CO-GH-3"];
     TimeGoesBack "time-goes-back" "An entry of History is older than the previous one." ["CO-GH-4"];
+    HistoryThinks "history-thinks" "History has what the model thought." ["CO-GH-3"];
     HistoryGreets "history-greets" "The History of a new session has an entry." ["CO-GH-5"];
     StatesTwice "states-twice" "GetState is answered twice." ["CO-GS-1"];
     NoAgents "no-agents" "State lists no agents." ["CO-GS-2"];

@@ -188,7 +188,12 @@ impl Agent for Player {
         }
         let mut kind = "TextDelta";
         if speech == Speech::Thought {
-            self.session.lock().think(&text);
+            let mut inner = self.session.lock();
+            inner.think(&text);
+            if self.session.has(Defect::HistoryThinks) {
+                inner.remember("assistant", &text);
+            }
+            drop(inner);
             if !self.session.has(Defect::ThinksAloud) {
                 kind = "ThinkingDelta";
             }
@@ -220,6 +225,11 @@ impl Agent for Player {
             if let Err(cancelled) = self.cancelled.sleep(Duration::from_millis(1)).await {
                 return cancelled.into();
             }
+        }
+        if self.session.has(Defect::StuckAfterRetrying)
+            && let Err(cancelled) = self.cancelled.sleep(Duration::MAX).await
+        {
+            return cancelled.into();
         }
         Stop::Failed(message)
     }

@@ -147,8 +147,16 @@ impl Peer<'_> {
             }
         };
         let req_id = body.get("req_id").and_then(Value::as_str).map(str::to_owned);
-        let result = check(&body, self.behaviour()).and_then(|command| self.perform(command, &body));
+        let command = check(&body, self.behaviour());
+        let is_valid = command.is_ok();
+        let result = command.and_then(|command| self.perform(command, &body));
         if let Err(refusal) = result {
+            if let Some((session, _)) = &self.joined
+                && is_valid
+                && self.has(Defect::AcceptsThenRefuses)
+            {
+                self.accept(session, &session.lock(), &body);
+            }
             self.refuse(&refusal, req_id.as_deref());
         }
     }

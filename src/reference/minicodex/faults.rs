@@ -9,6 +9,7 @@ faults! {
     AckHasExtra "ack-has-extra" "accepted has an undeclared field." ["MC-ACK-7", "MC-ENV-13"];
     AckChangesVersion "ack-changes-version" "accepted has another protocol version." ["MC-ENV-3"];
     AckWithoutReqId "ack-without-req-id" "accepted does not repeat the req_id." ["MC-ENV-9"];
+    AcceptsThenRefuses "accepts-then-refuses" "A valid command that gets error gets accepted before." ["MC-ABT-5", "MC-ABT-6", "MC-ACK-3", "MC-APR-10", "MC-APR-18"];
     AckInventsReqId "ack-invents-req-id" "accepted has a req_id although the command had none." ["MC-ENV-12"];
     AckAfterEffects "ack-after-effects" "accepted comes after the run's first events." ["MC-ACK-2"];
     AcksToEveryone "acks-to-everyone" "accepted goes to every client of the session." ["MC-ACK-6", "MC-ENV-11"];
@@ -63,6 +64,7 @@ faults! {
     NeverAsks "never-asks" "Tools that need approval run without it." ["MC-APR-1", "MC-SES-4"];
     AnnouncesTwice "announces-twice" "A call is announced for approval twice." ["MC-APR-21"];
     ArgsJsonAsObject "args-json-as-object" "args_json is an object." ["MC-APR-2"];
+    DeafAfterReplay "deaf-after-replay" "A client that resumed gets no events behind the replay." ["MC-FAN-1", "MC-LIFE-3", "MC-LIFE-12", "MC-RES-4", "MC-RES-15"];
     ArgsJsonOfAnotherCall "args-json-of-another-call" "args_json has other arguments than the call." ["MC-APR-15"];
     NoAwaitingStatus "no-awaiting-status" "The run has no status awaiting_approval." ["MC-APR-3"];
     StaysAwaiting "stays-awaiting" "After an approval the run has no second status running." ["MC-APR-16"];

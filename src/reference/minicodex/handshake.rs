@@ -104,6 +104,9 @@ impl Peer<'_> {
             if late {
                 self.send(&session.snapshot(&inner, None));
             }
+            if self.behaviour().prepares(Defect::DeafAfterReplay) {
+                inner.clients.remove(&client);
+            }
         }
         drop(inner);
         self.joined = Some((session, client));

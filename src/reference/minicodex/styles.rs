@@ -10,6 +10,7 @@ styles! {
     SuccessUnmarked "success-unmarked" "A result that is not an error has no isError." ["MC-TI-5"];
     NullStructured "structured-content-null" "structuredContent of a result is null." ["MC-AMB-22", "MC-TI-5"];
     IndentedArgs "args-json-indented" "args_json is indented." ["MC-AMB-34"] excludes ["args-json-null", "no-args-json"];
+    ReorderedArgs "args-json-reordered" "The keys of args_json come in another order." ["MC-AMB-34"] excludes ["args-json-null", "no-args-json", "args-json-indented"];
     NullArgs "args-json-null" "args_json is null." ["MC-AMB-34"] excludes ["no-args-json"];
     NoArgs "no-args-json" "args_json is missing." ["MC-AMB-34"];
     BriefHasMore "brief-has-more" "An entry of pending_approvals has a further field." ["MC-APB-1"];

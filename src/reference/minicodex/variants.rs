@@ -1,6 +1,6 @@
 //! What events look like under the legal styles.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Behaviour;
 use super::session::Session;
@@ -45,6 +45,12 @@ pub(super) fn shape_announcement(session: &Session, event: &mut Value, args: &Va
         event["args_json"] = Value::Null;
     } else if session.style(Style::IndentedArgs) {
         event["args_json"] = json!(serde_json::to_string_pretty(args).unwrap_or_default());
+    }
+    if session.style(Style::ReorderedArgs)
+        && let Some(Ok(Value::Object(args))) = event["args_json"].as_str().map(serde_json::from_str::<Value>)
+    {
+        let reordered: Map<String, Value> = args.into_iter().rev().collect();
+        event["args_json"] = json!(Value::Object(reordered).to_string());
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::check::counter;
 use crate::protocol::{Matcher, Pattern};
 use crate::results::Check;
+use crate::results::cause::{Cause, Statement, WaitFailure};
 use crate::run::case::client::{Received, Taken};
 use crate::run::case::context::{StepScope, Tolerance};
 use crate::run::case::exchange::ExchangeKind;
@@ -65,7 +66,7 @@ impl Interpreter<'_> {
                 WaitOutcome::Missed(message, instead) => {
                     let mut blame = self.absent(cx, names, cx.blame);
                     if instead.is_none() {
-                        blame = self.endless(client, names, blame)?;
+                        blame = self.endless(client, names, &message, blame)?;
                     }
                     let expected = self.asked_for(&verb.awaited)?;
                     let refused = instead.as_ref().is_some_and(|one| is_error(&self.cx.protocol, one));
@@ -137,15 +138,29 @@ impl Interpreter<'_> {
         self.cx.protocol.extension.turn.covers.clone()
     }
 
+    /// Whether a step waited for the end of the turn, or for that or another message, and the turn goes on.
+    fn awaited_end(&self, names: &[String], told: &Statement) -> bool {
+        let goes_on = matches!(told.cause, Some(Cause::Silence(WaitFailure::TurnNotEnded(_))));
+        let ends =
+            |name: &String| matches!(&self.cx.protocol.extension.turn.end, Pattern::Type(end) if end == name);
+        names == [TURN_END] || (goes_on && names.iter().any(ends))
+    }
+
     /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning, unless
     /// the step before was told by an error that the turn is over.
-    fn endless(&mut self, client: &str, names: &[String], blame: Vec<String>) -> Result<Vec<String>, Abort> {
+    fn endless(
+        &mut self,
+        client: &str,
+        names: &[String],
+        told: &Statement,
+        blame: Vec<String>,
+    ) -> Result<Vec<String>, Abort> {
         let own = self.turn_covers();
         let was_refused = matches!(self.client(client)?.inbox.taken, Taken::Refused);
         let requirements = &self.cx.protocol.requirements;
         let light = self.step.tolerance == Tolerance::Warns || !requirements.fails(&blame);
         let excused = self.step.is_tolerated || was_refused;
-        if names != [TURN_END] || !light || excused || !requirements.fails(&own) {
+        if !self.awaited_end(names, told) || !light || excused || !requirements.fails(&own) {
             return Ok(blame);
         }
         self.step.tolerance = Tolerance::Full;
