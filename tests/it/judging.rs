@@ -152,6 +152,12 @@ fn what_a_server_is_said_to_offer_is_judged() {
     let (_, without, _) = run(&[]);
     let last = without.lines().last().unwrap_or_default().to_owned();
     assert!(last.contains("only because --offer") && last.contains("counters"), "{without}");
+    let listed = |text: &str| {
+        text.lines().filter(|line| line.starts_with("not applicable:")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (_, one_by_one, _) = run(&["--jobs", "1"]);
+    assert!(!listed(&without).is_empty(), "{without}");
+    assert_eq!(listed(&one_by_one), listed(&without), "the order in which cases end shows nowhere");
     let (_, with, _) = run(&["--offer", "counters,threads,actions,computations"]);
     let last = with.lines().last().unwrap_or_default().to_owned();
     assert!(!last.contains("counters"), "{with}");
