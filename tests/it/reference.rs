@@ -115,6 +115,19 @@ fn legal_styles_are_listed_served_and_passed() {
     assert!(code == Some(2) && error.contains("contradict each other"), "{error}");
 }
 
+#[test]
+fn legal_styles_pass_under_other_readings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (protocol, style, reading) in
+        [("minicodex", "ping-accepted", "strict"), ("tinyvex", "seq-per-subscription", "lenient")]
+    {
+        let arguments = ["selftest", protocol, "--styles", "--style", style, "--reading", reading];
+        let output = frameproof(folder.path(), &arguments);
+        let out = text(&output.stdout);
+        assert!(output.status.code() == Some(0) && out.contains("1 of 1 styles"), "{reading} {out}");
+    }
+}
+
 /// A place that asks for a defect before it knows whether that would change anything counts moments at which nothing is wrong.
 #[test]
 fn a_fault_that_would_change_nothing_is_not_met() {
