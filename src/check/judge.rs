@@ -285,6 +285,7 @@ impl Judge {
         }
         let conn = self.learn_session(event, conn, message, &body);
         self.show(event, index, conn, (message, logged), &body);
+        self.follow_turn(event, conn, message, &body);
         Member { body, message }
     }
 
@@ -332,9 +333,8 @@ impl Judge {
         body: &Value,
     ) {
         self.seen.newest = self.seen.newest.max(event.at);
-        let (pace, session) = (self.pace, on.session.id);
-        let known = (&self.sessions, &self.history);
-        let seen = observation(on, (event, index), pace, message, body, known);
+        let (pace, session, opened) = (self.pace, on.session.id, self.sessions.opened());
+        let seen = observation(on, opened, (event, index), pace, message, body, &self.history);
         let batched = self.seen.in_batch;
         let whole = Observation { logged, batched, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
@@ -351,8 +351,8 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let known = (&self.sessions, &self.history);
-                let seen = observation(on, (event, index), pace, Some(number), &element, known);
+                let seen =
+                    observation(on, opened, (event, index), pace, Some(number), &element, &self.history);
                 let seen = Observation { batched, ..seen };
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.tally);
@@ -461,6 +461,20 @@ impl Judge {
         }
     }
 
+    /// Turns that begin and end: whoever joins in the midst of one has not missed what others may yet be told.
+    fn follow_turn(&mut self, event: &Event, on: Opened, message: Option<usize>, body: &Value) {
+        let roles = self.rules.protocol.roles();
+        match event.dir {
+            Direction::Send if message.is_some() && message == roles.turn_start => {
+                self.sessions.begins_turn(on.session.id);
+            }
+            Direction::Recv if on.in_turn && roles.turn_end.matches(message, event.dir, body) => {
+                self.sessions.ends_turn(&event.client);
+            }
+            _ => {}
+        }
+    }
+
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {
@@ -500,11 +514,12 @@ impl Judge {
 /// A message of a connection, not logged, that came with an event of the trace.
 fn observation<'a>(
     on: Opened,
+    opened: u32,
     (event, index): (&Event, u64),
     pace: Pace,
     message: Option<usize>,
     body: &'a Value,
-    (sessions, history): (&'a Sessions, &'a History),
+    history: &'a History,
 ) -> Observation<'a> {
     let Opened { conn, session, .. } = on;
     Observation {
@@ -512,8 +527,8 @@ fn observation<'a>(
         at: event.at,
         pace,
         conn,
+        opened,
         session,
-        sessions,
         dir: event.dir,
         batched: false,
         message,

@@ -21,6 +21,8 @@ pub(super) struct Opened {
     pub conn: Conn,
     pub session: Joined,
     pub closing: Closing,
+    /// A turn of the session goes on, as far as this connection has been told.
+    pub in_turn: bool,
 }
 
 /// Which sides have been seen to close a connection.
@@ -37,8 +39,6 @@ pub(super) struct Closing {
 pub(crate) struct Joined {
     pub id: SessionId,
     pub gaps: Gaps,
-    /// When the connection came into it: a number that grows with each opening and each joining.
-    pub since: u32,
 }
 
 /// Why there may be more of a session than is known.
@@ -48,12 +48,19 @@ pub(crate) struct Gaps {
     pub forgotten: bool,
     /// It went on while none of its connections was open: nobody knows what came then.
     pub unwatched: bool,
+    /// The connection came in the midst of a turn that has not ended for it. What was sent before may be under way to others.
+    pub late: bool,
 }
 
 impl Gaps {
     /// Whether there may be more of the session than is known.
     pub fn are_any(self) -> bool {
         self.forgotten || self.unwatched
+    }
+
+    /// Whether there may be more of the session than has been received so far.
+    pub fn may_be_filled(self) -> bool {
+        self.are_any() || self.late
     }
 }
 
@@ -63,7 +70,6 @@ pub(super) struct Sessions {
     open: FxHashMap<Arc<str>, Opened>,
     known: BoundedMap<Joined>,
     next_conn: u32,
-    arrivals: u32,
 }
 
 impl Sessions {
@@ -74,8 +80,8 @@ impl Sessions {
         }
         let (conn, id) = (Conn(self.next_conn), SessionId(self.next_conn));
         self.next_conn += 1;
-        let session = Joined { id, gaps: Gaps::default(), since: self.arrives() };
-        let opened = Opened { conn, session, closing: Closing::default() };
+        let session = Joined { id, gaps: Gaps::default() };
+        let opened = Opened { conn, session, closing: Closing::default(), in_turn: false };
         self.open.insert(Arc::clone(client), opened);
         opened
     }
@@ -89,14 +95,18 @@ impl Sessions {
         (!std::mem::replace(side, true)).then_some(before)
     }
 
-    fn arrives(&mut self) -> u32 {
-        self.arrivals += 1;
-        self.arrivals
+    /// A client begins a turn: it goes on for all connections of the session.
+    pub fn begins_turn(&mut self, session: SessionId) {
+        let of_session = self.open.values_mut().filter(|other| other.session.id == session);
+        of_session.for_each(|other| other.in_turn = true);
     }
 
-    /// Whether another open connection came into the session earlier: what was sent to it before this one came may be read later.
-    pub fn are_before(&self, own: Joined) -> bool {
-        self.open.values().any(|other| other.session.id == own.id && other.session.since < own.since)
+    /// The client is told the end of a turn.
+    pub fn ends_turn(&mut self, client: &str) {
+        if let Some(opened) = self.open.get_mut(client) {
+            opened.in_turn = false;
+            opened.session.gaps.late = false;
+        }
     }
 
     /// How many connections have been opened so far.
@@ -145,15 +155,17 @@ impl Sessions {
             }
             None => {
                 // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
-                let gaps = Gaps { forgotten: self.known.may_have_forgotten(0), ..own.gaps };
+                let gaps = Gaps { forgotten: self.known.may_have_forgotten(0), late: false, ..own.gaps };
                 let new = Joined { gaps, ..own };
                 self.known.insert(0, Some(id), new, size_of::<SessionId>());
                 new
             }
         };
-        let since = if session.id == own.id { own.since } else { self.arrives() };
+        let goes_on = self.open.values().any(|other| other.session.id == session.id && other.in_turn);
         let opened = self.open.get_mut(client)?;
-        opened.session = Joined { since, ..session };
+        let late = if session.id == own.id { own.gaps.late } else { goes_on };
+        opened.in_turn = goes_on;
+        opened.session = Joined { gaps: Gaps { late, ..session.gaps }, ..session };
         Some(*opened)
     }
 

@@ -61,8 +61,8 @@ impl Concatenation {
         match self.begun.get(session, key) {
             Some(opened) => unknown || seen.conn.0 >= *opened,
             None => {
-                self.begun.insert(session, key, seen.sessions.opened(), 0);
-                unknown || seen.may_have_missed()
+                self.begun.insert(session, key, seen.opened, 0);
+                unknown || seen.session.gaps.may_be_filled()
             }
         }
     }

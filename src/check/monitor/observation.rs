@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::check::history::{History, Logged};
-use crate::check::sessions::{Conn, Joined, Sessions};
+use crate::check::sessions::{Conn, Joined};
 use crate::protocol::Matcher;
 use crate::trace::Direction;
 
@@ -20,10 +20,10 @@ pub(crate) struct Observation<'a> {
     pub pace: Pace,
     /// Its connection.
     pub conn: Conn,
+    /// How many connections had been opened when it was seen.
+    pub opened: u32,
     /// The session of that connection as far as it is known, and what may be missing of it.
     pub session: Joined,
-    /// The connections that are open.
-    pub sessions: &'a Sessions,
     /// Who sent it.
     pub dir: Direction,
     /// It is a member of a batch: all members have one `event`.
@@ -40,12 +40,6 @@ pub(crate) struct Observation<'a> {
 }
 
 impl Observation<'_> {
-    /// Whether something of the session may have been sent that nobody is known to have got: forgotten, unwatched, before its
-    /// connection came, or under way to one that has been there longer.
-    pub fn may_have_missed(&self) -> bool {
-        self.session.gaps.are_any() || self.sessions.are_before(self.session)
-    }
-
     /// Whether the message is one of the pattern's.
     pub fn is(&self, matcher: &Matcher) -> bool {
         matcher.matches(self.message, self.dir, self.body)

@@ -65,7 +65,7 @@ impl Monitor for Precedence {
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
-                || (self.scope == Scope::Session && seen.may_have_missed());
+                || (self.scope == Scope::Session && seen.session.gaps.may_be_filled());
             if came || !lost {
                 tally.exercise(&self.decides);
             }

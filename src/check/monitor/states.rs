@@ -52,7 +52,7 @@ impl States {
 
     fn begins(&mut self, seen: &Observation<'_>, key: &str, state: &str, tally: &mut Tally) {
         let session = seen.session.id.0;
-        let lost = self.seen_keys.may_have_forgotten(session) || seen.may_have_missed();
+        let lost = self.seen_keys.may_have_forgotten(session) || seen.session.gaps.may_be_filled();
         if self.seen_keys.has(session, Some(key)) || lost {
             return;
         }

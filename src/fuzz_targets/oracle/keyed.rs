@@ -119,10 +119,10 @@ pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec
                 }) || shows(other, &own)
             };
             // Of what comes to one that joined late, the beginning may be under way to another one.
-            let counts = |other: &Item| shows(other, &own) || !other.behind;
+            let counts = |other: &Item| shows(other, &own) || !other.late;
             let mut before = items.before(index);
             let before = before.any(|(at, other)| seen(other) && counts(other) && first_on_conn(at, other));
-            if before || item.unwatched || item.behind || shows(item, &own) {
+            if before || item.unwatched || item.late || shows(item, &own) {
                 continue;
             }
             let mut ids = Vec::new();

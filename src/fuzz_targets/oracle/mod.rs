@@ -35,8 +35,8 @@ pub(super) struct Item {
     pub session: usize,
     /// The session went on while none of its connections was open.
     pub unwatched: bool,
-    /// An open connection has been in the session for longer.
-    pub behind: bool,
+    /// Its connection came in the midst of a turn that has not ended for it.
+    pub late: bool,
     pub dir: Direction,
     pub message: Option<usize>,
     pub body: Value,
@@ -177,7 +177,7 @@ fn lifecycle(
     items: &Items,
     (event, index): (&Event, usize),
     (conn, (session, unwatched)): (usize, (usize, bool)),
-    behind: bool,
+    late: bool,
 ) -> Option<Item> {
     let closed = protocol.index_of_event(ConnectionEvent::Close);
     let has_closed = |dir| {
@@ -205,7 +205,7 @@ fn lifecycle(
         opened: items.ended.len(),
         session,
         unwatched,
-        behind,
+        late,
         dir,
         message: Some(message),
         body,
@@ -213,23 +213,20 @@ fn lifecycle(
     })
 }
 
-/// Whether another open connection came earlier into the session of this one.
-fn is_behind(conn: usize, conns: &[(String, usize)], sessions: &[(usize, bool)], since: &[usize]) -> bool {
-    conns.iter().any(|(_, other)| sessions[*other].0 == sessions[conn].0 && since[*other] < since[conn])
-}
-
 /// Reads a trace: who sent what on which connection and in which session.
 pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     let c = Compile(protocol);
     let ids = c.places(&protocol.extension.session.id);
+    let start = protocol.message_of(&protocol.extension.turn.start, Direction::Send);
+    let end = c.pattern(&protocol.extension.turn.end);
     let log = protocol.extension.log.as_ref().map(|log| (c.pattern(&log.message), log));
     let mut items = Items { all: Vec::new(), ended: Vec::new() };
     let mut conns: Vec<(String, usize)> = Vec::new();
     // The session that each connection is in, and the ids that were told; each with whether it was left alone.
     let mut sessions: Vec<(usize, bool)> = Vec::new();
     let mut told: Vec<(String, (usize, bool))> = Vec::new();
-    // The event with which each connection came into its session.
-    let mut since: Vec<usize> = Vec::new();
+    // Of each connection: whether it knows of a turn that goes on, and whether it came in the midst of one.
+    let mut turns: Vec<(bool, bool)> = Vec::new();
     for (index, event) in events.iter().enumerate() {
         let (opens, ends) =
             (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
@@ -238,8 +235,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             && let Some(at) = open(&conns)
         {
             let conn = conns[at].1;
-            let behind = is_behind(conn, &conns, &sessions, &since);
-            let end = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), behind);
+            let end = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), turns[conn].1);
             items.all.extend(end);
         }
         if opens || ends {
@@ -255,10 +251,10 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             conns.push((event.client.to_string(), sessions.len()));
             items.ended.push(None);
             sessions.push((sessions.len(), false));
-            since.push(index);
+            turns.push((false, false));
             sessions.len() - 1
         });
-        let mut join = |id: &str, sessions: &mut Vec<(usize, bool)>, since: &mut Vec<usize>| {
+        let mut join = |id: &str, sessions: &mut Vec<(usize, bool)>, turns: &mut Vec<(bool, bool)>| {
             let at = told.iter().position(|(known, _)| known == id).unwrap_or(told.len());
             if at == told.len() {
                 told.push((id.to_owned(), sessions[conn]));
@@ -268,22 +264,21 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             *unwatched |=
                 was == (*number, true) || conns.iter().all(|(_, open)| sessions[*open].0 != *number);
             sessions[conn] = told[at].1;
-            if was.0 != sessions[conn].0 {
-                since[conn] = index;
-            }
+            let own = sessions[conn].0;
+            let goes_on = conns.iter().any(|(_, open)| sessions[*open].0 == own && turns[*open].0);
+            turns[conn] = (goes_on, if was.0 == own { turns[conn].1 } else { goes_on });
         };
         if let Payload::Open { url } = &event.payload
             && let Some(id) = protocol.session_in(url)
         {
-            join(id, &mut sessions, &mut since);
+            join(id, &mut sessions, &mut turns);
         }
         if matches!(event.payload, Payload::Open { .. } | Payload::Close { .. }) {
-            let behind = is_behind(conn, &conns, &sessions, &since);
-            let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), behind);
+            let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]), turns[conn].1);
             items.all.extend(seen);
         }
         let opened = items.ended.len();
-        let item = |message, body, ((session, unwatched), behind), logged| Item {
+        let item = |message, body, ((session, unwatched), late), logged| Item {
             index: 0,
             event: index as u64,
             at: event.at,
@@ -291,7 +286,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             opened,
             session,
             unwatched,
-            behind,
+            late,
             dir: event.dir,
             message,
             body,
@@ -305,15 +300,14 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
         let Some(body) = body else {
             // What a client sends is a request, whatever it is.
             if event.dir == Direction::Send {
-                let behind = is_behind(conn, &conns, &sessions, &since);
-                items.all.push(item(None, Value::Null, (sessions[conn], behind), None));
+                items.all.push(item(None, Value::Null, (sessions[conn], turns[conn].1), None));
             }
             continue;
         };
         let message = replies::identify(protocol, &items, conn, event.dir, &body);
         let place = ids.iter().find(|(on, _)| on.matches(message, event.dir, &body));
         if let Some(id) = place.and_then(|(_, at)| at.get(&body)).and_then(Value::as_str) {
-            join(id, &mut sessions, &mut since);
+            join(id, &mut sessions, &mut turns);
         }
         let logged =
             log.as_ref().filter(|(on, _)| on.matches(message, event.dir, &body)).and_then(|(_, log)| {
@@ -323,7 +317,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                 }
                 Some((whole(log.id.get(&body)?)?, content))
             });
-        let within = (sessions[conn], is_behind(conn, &conns, &sessions, &since));
+        let within = (sessions[conn], turns[conn].1);
         items.all.push(item(message, body.clone(), within, logged));
         for (number, part) in protocol.parts().iter().enumerate() {
             if message.is_some_and(|message| part.of.contains(&message)) {
@@ -331,6 +325,13 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                     items.all.push(item(Some(protocol.messages.len() + number), element, within, None));
                 }
             }
+        }
+        if event.dir == Direction::Send && message.is_some() && message == start {
+            for (_, open) in &conns {
+                turns[*open].0 |= sessions[*open].0 == sessions[conn].0;
+            }
+        } else if event.dir == Direction::Recv && turns[conn].0 && end.matches(message, event.dir, &body) {
+            turns[conn] = (false, false);
         }
     }
     items.all.iter_mut().enumerate().for_each(|(index, item)| item.index = index);

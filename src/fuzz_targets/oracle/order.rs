@@ -83,7 +83,7 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
                     .as_ref()
                     .is_none_or(|(first, _)| first.of(other).is_some() && first.of(other) == wanted)
         });
-        if !(came || (item.unwatched || item.behind) && scope == Scope::Session) {
+        if !(came || (item.unwatched || item.late) && scope == Scope::Session) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

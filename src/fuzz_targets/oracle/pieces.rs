@@ -37,7 +37,7 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
         let Some(first) = pieces.first().map(|(at, _)| &items.all[*at]) else { continue };
         let before = pieces_of(&items.all[..first.index]).into_iter().map(|(at, _)| &items.all[at]);
         let mut before = before.filter(|other| other.session == first.session).peekable();
-        let unknown = first.unwatched || (first.behind && before.peek().is_none());
+        let unknown = first.unwatched || (first.late && before.peek().is_none());
         let joined_late = unknown || before.any(|other| other.opened <= item.conn);
         let joined: String = pieces.into_iter().map(|(_, text)| text).collect();
         let parts = |text: &str| -> Vec<String> {

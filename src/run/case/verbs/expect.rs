@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::check::counter;
 use crate::protocol::{Matcher, Pattern};
 use crate::results::Check;
-use crate::results::cause::{Cause, Statement, WaitFailure};
+use crate::results::cause::{Cause, LastRequest, Statement, WaitFailure};
 use crate::run::case::client::{Received, Taken};
 use crate::run::case::context::{StepScope, Tolerance};
 use crate::run::case::exchange::ExchangeKind;
@@ -138,12 +138,17 @@ impl Interpreter<'_> {
         self.cx.protocol.extension.turn.covers.clone()
     }
 
-    /// Whether a step waited for the end of the turn, or for that or another message, and the turn goes on.
-    fn awaited_end(&self, names: &[String], told: &Statement) -> bool {
+    /// Whether a step waited for the end of the turn; or for that or another message, with nothing asked since the turn began that
+    /// could have ended it otherwise.
+    fn awaited_end(&self, client: &str, names: &[String], told: &Statement) -> bool {
+        let turn = &self.cx.protocol.extension.turn;
         let goes_on = matches!(told.cause, Some(Cause::Silence(WaitFailure::TurnNotEnded(_))));
-        let ends =
-            |name: &String| matches!(&self.cx.protocol.extension.turn.end, Pattern::Type(end) if end == name);
-        names == [TURN_END] || (goes_on && names.iter().any(ends))
+        let ends = |name: &String| matches!(&turn.end, Pattern::Type(end) if end == name);
+        let is_asked_alone = || match self.last_request(client) {
+            LastRequest::Of(kind) => self.cx.protocol.type_of(&turn.start) == Some(kind.as_str()),
+            _ => false,
+        };
+        names == [TURN_END] || (goes_on && names.iter().any(ends) && is_asked_alone())
     }
 
     /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning, unless
@@ -160,7 +165,7 @@ impl Interpreter<'_> {
         let requirements = &self.cx.protocol.requirements;
         let light = self.step.tolerance == Tolerance::Warns || !requirements.fails(&blame);
         let excused = self.step.is_tolerated || was_refused;
-        if !self.awaited_end(names, told) || !light || excused || !requirements.fails(&own) {
+        if !self.awaited_end(client, names, told) || !light || excused || !requirements.fails(&own) {
             return Ok(blame);
         }
         self.step.tolerance = Tolerance::Full;
