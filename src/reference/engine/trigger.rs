@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -140,9 +140,11 @@ struct State {
     kinds: BTreeSet<String>,
     /// How many sessions were there before this one.
     number: Option<u64>,
+    /// Of which session it has become a part.
+    moved: Option<Arc<Mutex<State>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Message {
     at: Instant,
     ascii: bool,
@@ -189,6 +191,28 @@ impl State {
             Happening::ToolEnds => self.running = self.running.saturating_sub(1),
         }
     }
+
+    /// Adds what has happened in another session, which is one with this one from now on.
+    fn add(&mut self, other: Self) {
+        self.turns += other.turns;
+        self.aborted |= other.aborted;
+        self.denied |= other.denied;
+        self.refused |= other.refused;
+        self.back |= other.back || self.left && other.clients > 0;
+        self.left |= other.left;
+        self.clients += other.clients;
+        self.asking += other.asking;
+        self.running += other.running;
+        let messages = [self.message, other.message];
+        self.message = messages.into_iter().flatten().max_by_key(|message| message.at);
+        self.kinds.extend(other.kinds);
+        let numbers = [self.number, other.number];
+        self.number = numbers.into_iter().flatten().min();
+    }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Moment {
@@ -197,8 +221,29 @@ impl Moment {
         Self { state: Arc::default(), sessions: Arc::clone(&self.sessions) }
     }
 
+    /// Makes this session and its clones a part of another one: what has happened in either has happened in both. Only one at a
+    /// time may do so.
+    pub fn join(&self, other: &Self) {
+        let (own, other) = (self.state(), other.state());
+        if Arc::ptr_eq(&own, &other) {
+            return;
+        }
+        let moved = State { moved: Some(Arc::clone(&other)), ..State::default() };
+        let own = std::mem::replace(&mut *locked(&own), moved);
+        locked(&other).add(own);
+    }
+
+    /// Where it is kept what has happened.
+    fn state(&self) -> Arc<Mutex<State>> {
+        let mut state = Arc::clone(&self.state);
+        loop {
+            let Some(next) = locked(&state).moved.clone() else { return state };
+            state = next;
+        }
+    }
+
     fn with<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
-        what(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut locked(&self.state()))
     }
 
     /// A message has come. It is read only for a trigger that asks what it says.
@@ -321,6 +366,27 @@ mod tests {
         assert!(first.is(Trigger::OtherSession) && !second.is(Trigger::OtherSession));
         second.note(Happening::Turn);
         assert!(!second.is(Trigger::OtherSession) && server.of_session().is(Trigger::OtherSession));
+    }
+
+    #[test]
+    fn sessions_that_join_share_what_has_happened() {
+        let server = Moment::default();
+        let (first, second, third) = (server.of_session(), server.of_session(), server.of_session());
+        [&first, &second, &third].iter().for_each(|moment| moment.note(Happening::Joined));
+        let clone = second.clone();
+        second.note(Happening::Turn);
+        first.note(Happening::Turn);
+        second.join(&first);
+        assert!(first.is(Trigger::SecondClient) && first.is(Trigger::SecondTurn));
+        assert!(!clone.is(Trigger::OtherSession) && third.is(Trigger::OtherSession));
+        clone.note(Happening::Error);
+        assert!(first.is(Trigger::AfterError) && !third.is(Trigger::AfterError));
+        // Again, and the other way: they are one already.
+        first.join(&second);
+        second.note(Happening::Left);
+        assert!(!first.is(Trigger::SecondClient));
+        third.join(&clone);
+        assert!(first.is(Trigger::SecondClient) && first.is(Trigger::AfterReconnect));
     }
 
     #[test]
