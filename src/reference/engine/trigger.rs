@@ -119,7 +119,7 @@ pub(in crate::reference) enum Happening {
 /// What has happened in a session so far. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Moment {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Kept>>,
     /// The sessions of this server in which something has happened.
     sessions: Arc<AtomicU64>,
 }
@@ -140,8 +140,6 @@ struct State {
     kinds: BTreeSet<String>,
     /// How many sessions were there before this one.
     number: Option<u64>,
-    /// Of which session it has become a part.
-    moved: Option<Arc<Mutex<State>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -211,8 +209,31 @@ impl State {
     }
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+/// Where it is kept what has happened in a session.
+#[derive(Debug)]
+enum Kept {
+    Here(State),
+    /// The session has become a part of another one.
+    Moved(Arc<Mutex<Kept>>),
+}
+
+impl Kept {
+    fn next(&self) -> Option<Arc<Mutex<Self>>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Moved(next) => Some(Arc::clone(next)),
+        }
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Here(State::default())
+    }
+}
+
+fn locked(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Moment {
@@ -224,26 +245,33 @@ impl Moment {
     /// Makes this session and its clones a part of another one: what has happened in either has happened in both. Only one at a
     /// time may do so.
     pub fn join(&self, other: &Self) {
-        let (own, other) = (self.state(), other.state());
-        if Arc::ptr_eq(&own, &other) {
+        let (own, joined) = (self.state(), other.state());
+        if Arc::ptr_eq(&own, &joined) {
             return;
         }
-        let moved = State { moved: Some(Arc::clone(&other)), ..State::default() };
-        let own = std::mem::replace(&mut *locked(&own), moved);
-        locked(&other).add(own);
+        let own = std::mem::replace(&mut *locked(&own), Kept::Moved(joined));
+        if let Kept::Here(own) = own {
+            other.with(|state| state.add(own));
+        }
     }
 
-    /// Where it is kept what has happened.
-    fn state(&self) -> Arc<Mutex<State>> {
-        let mut state = Arc::clone(&self.state);
+    fn state(&self) -> Arc<Mutex<Kept>> {
+        let mut kept = Arc::clone(&self.state);
         loop {
-            let Some(next) = locked(&state).moved.clone() else { return state };
-            state = next;
+            let Some(next) = locked(&kept).next() else { return kept };
+            kept = next;
         }
     }
 
     fn with<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
-        what(&mut locked(&self.state()))
+        let mut kept = Arc::clone(&self.state);
+        loop {
+            let next = match &mut *locked(&kept) {
+                Kept::Here(state) => return what(state),
+                Kept::Moved(next) => Arc::clone(next),
+            };
+            kept = next;
+        }
     }
 
     /// A message has come. It is read only for a trigger that asks what it says.
