@@ -252,6 +252,21 @@ fn defects_at_later_moments_are_found() {
                 ("unmet", "results-approve", "non-ascii"),
             ][..],
         ),
+        (
+            "codex",
+            &[
+                ("killed", "broken-off-messages-stay-open", "second-client"),
+                ("killed", "no-usage", "after-abort"),
+                ("killed", "requests-have-no-command", "third-turn"),
+                ("killed", "never-active", "second-turn"),
+                ("killed", "archive-leaves-the-file", "second-turn"),
+                ("killed", "new-threads-have-a-preview", "second-client"),
+                ("killed", "read-status-is-idle", "while-asking"),
+                ("killed", "totals-are-the-last", "while-asking"),
+                ("harmless", "no-request-is-ignored", "once"),
+                ("unmet", "request-ids-repeat", "second-client"),
+            ][..],
+        ),
     ] {
         for &(result, fault, trigger) in pairs {
             let of = ["--fault", fault, "--trigger", trigger, "-v"];

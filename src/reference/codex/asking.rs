@@ -1,6 +1,6 @@
 //! Requests of the server: to whom they go, who may answer them, and that each is resolved once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::connection::Peer;
 use super::faults::Defect;
 use super::player::Player;
-use super::state::{Counts, Grant, Pending, State, Status};
+use super::state::{Grant, Pending, State, Status};
 use super::styles::Style;
 use super::{Behaviour, items};
 use crate::reference::engine::Happening;
@@ -21,14 +21,15 @@ pub(super) enum Reply {
     Cancelled,
 }
 
-/// The id of a request as it is told.
-fn to_json(behaviour: &Behaviour, id: u64, counts: &mut Counts) -> Value {
+/// The id of a request as it is told to these clients.
+fn to_json(behaviour: &Behaviour, id: u64, state: &State, asked: &BTreeSet<u64>) -> Value {
     if behaviour.prepares(Defect::RequestIdsRepeat) {
-        counts.repeated += 1;
-        if counts.repeated > 1 {
+        let told = json!(1_000_000);
+        // Requests that are not open at the same time may have the same id.
+        if state.pending.values().any(|other| other.told == told && !other.asked.is_disjoint(asked)) {
             behaviour.took_effect();
         }
-        return json!(1_000_000);
+        return told;
     }
     // Clients count from 1: none meets by chance.
     if behaviour.prepares(Defect::IdsOfBothSidesMeet) {
@@ -58,7 +59,7 @@ impl Player {
                 asked = state.clients.keys().copied().collect();
             }
             state.set_status(&self.thread, Status::Active { waiting: true });
-            let told = to_json(&self.behaviour, id, &mut state.counts);
+            let told = to_json(&self.behaviour, id, &state, &asked);
             let mut request = json!({ "id": told, "method": method, "params": params });
             if !asked.is_empty() {
                 self.behaviour.mutate(&mut request, |defect, request| match defect {
@@ -97,16 +98,14 @@ impl Player {
             state.pending.insert(id, Pending { told: told.clone(), asked, decide });
             (id, told)
         };
-        self.behaviour.note(Happening::Asks);
-        self.core.behaviour.note(Happening::Asks);
+        let asking = self.behaviour.during(Happening::Asks, Happening::Decided);
         let reply = tokio::select! {
             biased;
             // An error: somebody has taken it without an answer.
             given = &mut decided => given.map_or(Reply::Given(None), Reply::Given),
             () = self.cancelled.wait() => Reply::Cancelled,
         };
-        self.behaviour.note(Happening::Decided);
-        self.core.behaviour.note(Happening::Decided);
+        drop(asking);
         self.resolve(id, told, &reply);
         reply
     }

@@ -66,18 +66,19 @@ async fn connection(core: &Arc<Core>, socket: Socket) {
     let (sink, mut stream) = socket.split();
     let (outbox, outgoing) = clients::channel();
     let behaviour = core.behaviour.of_session();
+    behaviour.note(Happening::Joined);
     let client = {
         let mut state = core.lock();
         state.counts.clients += 1;
         let client = state.counts.clients;
-        let entry = Client { outbox: outbox.clone(), behaviour: behaviour.clone(), agreed: None };
+        let entry =
+            Client { outbox: outbox.clone(), behaviour: behaviour.clone(), agreed: None, untrusted: false };
         state.clients.insert(client, entry);
         client
     };
-    core.behaviour.note(Happening::Joined);
     let writer = tokio::spawn(outgoing.write_to(sink));
     // Also when this future is dropped: the server is stopped, or the client is gone.
-    let _guard = Leaving { core, client, writer };
+    let _guard = Leaving { core, behaviour: behaviour.clone(), client, writer };
     let peer = Peer { core, behaviour, client, outbox };
     while let Some(message) = stream.next().await {
         match message {
@@ -96,6 +97,7 @@ async fn connection(core: &Arc<Core>, socket: Socket) {
 /// Cleans up behind a connection.
 struct Leaving<'c> {
     core: &'c Core,
+    behaviour: Behaviour,
     client: u64,
     writer: tokio::task::JoinHandle<()>,
 }
@@ -103,7 +105,7 @@ struct Leaving<'c> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.core.lock().leave(self.client);
-        self.core.behaviour.note(Happening::Left);
+        self.behaviour.note(Happening::Left);
         self.writer.abort();
     }
 }
@@ -126,7 +128,6 @@ impl Peer<'_> {
 
     fn frame(&self, bytes: &[u8]) {
         self.behaviour.message(bytes);
-        self.core.behaviour.message(bytes);
         let incoming = read(bytes);
         if let Ok(Incoming::Request { id, .. }) = &incoming
             && self.core.lock().pending.values().any(|pending| pending.told == *id)
@@ -165,7 +166,6 @@ impl Peer<'_> {
 
     fn refuse(&self, id: &Value, method: &str, mut refusal: Refusal) {
         self.behaviour.note(Happening::Error);
-        self.core.behaviour.note(Happening::Error);
         let deaf = self.core.lock().clients.get(&self.client).is_some_and(|client| {
             client.agreed.as_ref().is_some_and(|agreed| agreed.opted_out.contains("error"))
         });

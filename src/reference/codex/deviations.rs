@@ -149,7 +149,7 @@ fn without_nulls(frame: &mut Value) {
 
 /// A thread as a server with a defect has stored it.
 pub(super) fn stored(thread: &mut Thread, behaviour: &Behaviour) {
-    let Thread { about, settings, turns } = thread;
+    let Thread { about, settings, turns, .. } = thread;
     behaviour.mutate(&mut about.name, |defect, name| {
         if defect == Defect::NamesAreNotStored {
             *name = None

@@ -10,7 +10,6 @@ use super::player::{Player, Stop};
 use super::state::{State, Status};
 use super::steering::begin;
 use super::styles::Style;
-use crate::reference::engine::Happening;
 
 impl Player {
     /// Stores how it has ended, tells it, and begins the turn that has waited for it.
@@ -128,13 +127,10 @@ impl Player {
 impl State {
     /// A client has gone.
     pub fn leave(&mut self, client: u64) {
-        self.clients.remove(&client);
+        let gone = self.clients.remove(&client);
         self.watches.retain(|watch| watch.client != client);
         for live in self.live.values_mut() {
             let was = live.subscribers.remove(&client);
-            if was {
-                live.behaviour.note(Happening::Left);
-            }
             let Some(active) = &live.active else { continue };
             if was && live.behaviour.strikes(Defect::LeavingEndsTheTurn)
                 || live.subscribers.is_empty() && live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
@@ -142,8 +138,10 @@ impl State {
                 active.canceller.cancel();
             }
         }
-        let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
-        let gone = gone.filter(|_| !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection));
-        gone.for_each(|(_, process)| process.canceller.cancel());
+        let own = self.processes.iter().filter(|((owner, _), _)| *owner == client);
+        let outlives = || {
+            gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::ProcessesOutliveTheirConnection))
+        };
+        own.filter(|_| !outlives()).for_each(|(_, process)| process.canceller.cancel());
     }
 }

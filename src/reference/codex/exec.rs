@@ -15,7 +15,7 @@ use super::shell::{self, Program, Stream};
 use super::state::Process;
 use super::styles::Style;
 use super::{Behaviour, Core};
-use crate::reference::engine::{Cancel, Canceller};
+use crate::reference::engine::{Cancel, Canceller, Happening};
 
 /// What a command that was ended, or ran too long, exits with.
 const ENDED: i64 = 143;
@@ -275,6 +275,7 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
     let mut job = wish.job;
     let mut output = |stream: Stream, bytes: &[u8]| printer.print(stream, bytes);
     let deaf = buffered && behaviour.prepares(Defect::BufferedCommandsAreNotEnded);
+    let running = behaviour.during(Happening::ToolStarts, Happening::ToolEnds);
     let code = {
         let run = shell::run(&core, &mut job, &program, &mut output);
         let limit = async {
@@ -293,6 +294,7 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
             () = limit => TOO_LONG,
         }
     };
+    drop(running);
     if deaf && cancelled.is_set() {
         behaviour.took_effect();
     }

@@ -245,7 +245,7 @@ and_more! {
     RequestsHaveNoId "requests-have-no-id" "A request has no id." ["CX-RPC-6"];
     RequestsHaveNoTurn "requests-have-no-turn" "A request has no turnId." ["CX-APR-3", "CX-DYN-1"];
     RequestsNameAnotherItem "requests-name-another-item" "A request names an item that does not exist." ["CX-APR-2", "CX-FCH-2"];
-    RequestsHaveNoCommand "requests-have-no-command" "A request has no command." ["CX-APR-21", "CX-APR-4"];
+    RequestsHaveNoCommand "requests-have-no-command" "A request has no command." ["CX-APR-4"];
     RequestsHaveNoReason "requests-have-no-reason" "A request has no reason." ["CX-APR-5"];
     UnknownDecisionsAreOffered "unknown-decisions-are-offered" "A request offers an unlisted decision." ["CX-APR-22"];
     AdditionalPermissions "additional-permissions" "A request has experimental permissions." ["CX-APR-23"];

@@ -35,6 +35,8 @@ pub(super) struct Files {
     bytes: usize,
     /// The paths that have changed since they were asked for last.
     changes: Vec<String>,
+    /// How often something was changed.
+    writes: u64,
 }
 
 /// Unix milliseconds.
@@ -72,7 +74,7 @@ fn below(path: &str) -> String {
 impl Files {
     /// A disk with these directories.
     pub fn with(directories: &[&str]) -> Self {
-        let mut files = Self { nodes: BTreeMap::new(), bytes: 0, changes: Vec::new() };
+        let mut files = Self { nodes: BTreeMap::new(), bytes: 0, changes: Vec::new(), writes: 0 };
         files.put("/", Kind::Directory);
         for directory in directories {
             // A fresh disk has room for them.
@@ -90,6 +92,7 @@ impl Files {
         let created = old.as_ref().map_or(at, |old| old.created);
         self.bytes = self.bytes.saturating_sub(old.map_or(0, |old| size(&old.kind)));
         self.nodes.insert(path.to_owned(), Node { kind, created, modified: at });
+        self.writes += 1;
         self.changes.push(path.to_owned());
     }
 
@@ -98,8 +101,14 @@ impl Files {
         if let Kind::File(bytes) = &node.kind {
             self.bytes = self.bytes.saturating_sub(bytes.len());
         }
+        self.writes += 1;
         self.changes.push(path.to_owned());
         Some(node)
+    }
+
+    /// How often something was changed.
+    pub fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// What has changed since this was asked last.

@@ -8,7 +8,7 @@ use super::connection::{Answer, Answered, Peer};
 use super::faults::Defect;
 use super::files::{Files, Kind, Node, absolute};
 use super::rpc::{INVALID_PARAMS, Params, Refusal, invalid, refuse, response};
-use super::state::Watch;
+use super::state::{HOME, Watch};
 use super::styles::Style;
 
 /// Watches of a connection.
@@ -25,12 +25,19 @@ impl Peer<'_> {
     }
 
     pub fn files(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
+        if self.core.lock().is_ahead(self.client) {
+            self.behaviour.took_effect();
+        }
         let path = |name: &str| self.path(params, name);
         let wrong = |wrong: String| refuse(wrong);
         let result = match method {
             "fs/readFile" => {
                 let path = path("path")?;
                 let state = self.core.lock();
+                let is_untrusted = state.clients.get(&self.client).is_some_and(|client| client.untrusted);
+                if is_untrusted && path == format!("{HOME}/config.toml") {
+                    self.behaviour.took_effect();
+                }
                 let bytes = match state.files.read(&path) {
                     Err(_) if self.has(Defect::MissingFilesAreEmpty) => &[],
                     bytes => bytes.map_err(wrong)?,

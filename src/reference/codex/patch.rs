@@ -9,7 +9,6 @@ use super::player::{Player, Stop};
 use super::shell::Sandbox;
 use super::state::Grant;
 use super::tools::Decision;
-use crate::reference::engine::Happening;
 
 /// What becomes of a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,17 +116,23 @@ impl Player {
         let asks = !allowed && !free && !never;
         let unasked = asks && self.has(Defect::ChangesAreNotAskedAbout);
         if asks && !unasked {
-            if self.has(Defect::ChangesBeforeTheAnswer) {
-                self.make(&changes);
+            if self.behaviour.prepares(Defect::ChangesBeforeTheAnswer) {
+                let made = self.make(&changes);
+                self.set_done_early(made);
             }
-            let Some(decision) = self.ask_about_files(&id).await else {
+            let decision = self.ask_about_files(&id).await;
+            let done_early = self.set_done_early(false);
+            let Some(decision) = decision else {
+                if done_early {
+                    self.behaviour.took_effect();
+                }
                 item["status"] = json!("declined");
                 self.completed(item);
                 return Err(Stop::Cancelled);
             };
             match decision {
                 Decision::Decline | Decision::Cancel => {
-                    self.behaviour.note(Happening::Denial);
+                    self.denied(&decision, done_early);
                     let made = match decision {
                         Decision::Cancel => self.has(Defect::CancelledChangesAreMade),
                         _ => self.has(Defect::DeclinedChangesAreMade),

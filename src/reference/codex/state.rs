@@ -13,11 +13,11 @@ use super::faults::Defect;
 use super::files::Files;
 use super::rpc::{Refusal, refuse};
 use super::shell::Size;
-use super::store::{Thread, Threads};
+use super::store::{Settings, Thread, Threads};
 use super::styles::Style;
 use crate::cue::Response;
+use crate::reference::engine::Canceller;
 use crate::reference::engine::clients::Outbox;
-use crate::reference::engine::{Canceller, Happening};
 
 /// The home of the server's user, and its own.
 pub(super) const USER_HOME: &str = "/home/codex";
@@ -33,6 +33,8 @@ pub(super) struct Client {
     pub behaviour: Behaviour,
     /// What initialize has agreed on; none: it has not come yet.
     pub agreed: Option<Agreed>,
+    /// A project of its was not marked as trusted, under a defect.
+    pub untrusted: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -108,6 +110,10 @@ pub(super) struct Live {
     pub held: BTreeSet<u64>,
     /// The next turn is cancelled as it begins, under a defect.
     pub doomed: bool,
+    /// What turns should run with, where a defect has forgotten it.
+    pub due: Option<Settings>,
+    /// What waits for its approval was done before, under a defect.
+    pub done_early: bool,
     /// What was accepted for the session: commands, and files.
     pub allowed: HashMap<String, Grant>,
     pub tokens: u64,
@@ -172,8 +178,6 @@ pub(super) struct Counts {
     pub requests: u64,
     pub threads: u64,
     pub processes: u64,
-    /// Requests of one id, under a defect.
-    pub repeated: u64,
 }
 
 pub(super) struct State {
@@ -219,21 +223,24 @@ impl State {
 
     /// What is left of it when the process is killed.
     pub fn stored(&self) -> Self {
-        let has = |defect| self.behaviour.strikes(defect);
+        let behaviour =
+            |thread: &Thread| thread.behaviour.clone().unwrap_or_else(|| self.behaviour.of_session());
+        let has = |thread: &Thread, defect| behaviour(thread).strikes(defect);
         let mut next = Self::new(self.behaviour.clone());
         next.files = self.files.clone();
         next.rules.clone_from(&self.rules);
         next.counts.threads = self.counts.threads;
         next.restarted = true;
         let kept = self.threads.values().filter(|thread| {
-            !thread.turns.is_empty() && (!thread.about.ephemeral || has(Defect::KeepsEphemeral))
+            !thread.turns.is_empty() && (!thread.about.ephemeral || has(thread, Defect::KeepsEphemeral))
         });
         next.threads = kept.map(|thread| (thread.about.id.clone(), thread.clone())).collect();
         for thread in next.threads.values_mut() {
-            if thread.is_open() && !has(Defect::OpenTurnsStayOpen) {
+            if thread.is_open() && !has(thread, Defect::OpenTurnsStayOpen) {
                 thread.break_off();
             }
-            deviations::stored(thread, &self.behaviour);
+            let behaviour = behaviour(thread);
+            deviations::stored(thread, &behaviour);
         }
         next
     }
@@ -313,9 +320,10 @@ impl State {
     /// Tells who watches of what has changed in the files.
     pub fn announce_changes(&mut self) {
         let changes = self.files.changes();
-        let has = |defect| self.behaviour.strikes(defect);
         for path in changes {
             for watch in &self.watches {
+                let Some(client) = self.clients.get(&watch.client) else { continue };
+                let has = |defect| client.behaviour.strikes(defect);
                 let root = format!("{}/", watch.path.trim_end_matches('/'));
                 if path != watch.path && !path.starts_with(&root) {
                     continue;
@@ -324,7 +332,7 @@ impl State {
                     continue;
                 }
                 let mut told = path.as_str();
-                self.behaviour.mutate(&mut told, |defect, told| match defect {
+                client.behaviour.mutate(&mut told, |defect, told| match defect {
                     Defect::ChangesAreRelative => *told = path.rsplit('/').next().unwrap_or_default(),
                     Defect::ChangesNameTheFolder if path == watch.path => {
                         *told = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
@@ -347,6 +355,11 @@ impl State {
         let shared =
             self.live.iter().filter(|(id, live)| *id != thread && !mine.is_disjoint(&live.subscribers));
         shared.filter_map(|(id, live)| Some((id.as_str(), live.active.as_ref()?.turn.as_str()))).min()
+    }
+
+    /// Whether something was done for this client that it has not approved yet, under a defect.
+    pub fn is_ahead(&self, client: u64) -> bool {
+        self.live.values().any(|live| live.done_early && live.subscribers.contains(&client))
     }
 
     // ---- threads ------------------------------------------------------------------------------------------------
@@ -372,22 +385,27 @@ impl State {
         thread.to_json(HOME, &self.status(id), turns)
     }
 
-    /// Loads a thread, if it is not, and subscribes a client to it.
+    /// Loads a thread, if it is not, and subscribes a client to it, whose session becomes that of the thread.
     pub fn open(&mut self, id: &str, client: u64) {
+        let (Some(thread), Some(of_client)) = (self.threads.get_mut(id), self.clients.get(&client)) else {
+            return;
+        };
+        let behaviour = thread.behaviour.get_or_insert_with(|| of_client.behaviour.clone());
+        of_client.behaviour.join(behaviour);
         let live = self.live.entry(id.to_owned()).or_insert_with(|| Live {
-            behaviour: self.behaviour.of_session(),
+            behaviour: behaviour.clone(),
             subscribers: BTreeSet::new(),
             status: Status::Idle,
             active: None,
             queue: VecDeque::new(),
             held: BTreeSet::new(),
             doomed: false,
+            due: None,
+            done_early: false,
             allowed: HashMap::new(),
             tokens: 0,
         });
-        if live.subscribers.insert(client) {
-            live.behaviour.note(Happening::Joined);
-        }
+        live.subscribers.insert(client);
     }
 
     /// Adds a thread. Refused where there are too many.
@@ -436,5 +454,36 @@ impl State {
                 self.publish(id, "thread/status/changed", &params);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::codex::store::Turn;
+    use crate::reference::codex::threads::defaults;
+    use crate::reference::engine::{Happening, Setup, Trigger, clients};
+
+    #[test]
+    fn the_clients_of_a_thread_and_its_successor_share_what_has_happened() {
+        let setup =
+            Setup { fault: Some("no-usage".to_owned()), trigger: Trigger::AfterError, ..Setup::default() };
+        let mut state = State::new(Behaviour::new(&setup));
+        for client in 1..=3 {
+            let (outbox, _outgoing) = clients::channel();
+            let behaviour = state.behaviour.of_session();
+            state.clients.insert(client, Client { outbox, behaviour, agreed: None, untrusted: false });
+        }
+        let mut thread = Thread::new(1, defaults(), false);
+        thread.turns.push(Turn::new("turn".to_owned()));
+        let Ok(id) = state.add(thread, 1) else { panic!("there is room") };
+        state.open(&id, 2);
+        let strikes = |behaviour: &Behaviour| behaviour.strikes(Defect::NoUsage);
+        assert!(!strikes(&state.live[&id].behaviour));
+        state.clients[&2].behaviour.note(Happening::Error);
+        assert!(strikes(&state.live[&id].behaviour) && strikes(&state.clients[&1].behaviour));
+        assert!(!strikes(&state.clients[&3].behaviour), "it is in no session with them");
+        let stored = state.stored();
+        assert!(stored.threads[&id].behaviour.as_ref().is_some_and(strikes));
     }
 }

@@ -77,8 +77,14 @@ impl Peer<'_> {
             Defect::TurnIgnoresSandbox => settings.sandbox.clone_from(&stored.settings.sandbox),
             _ => {}
         });
-        let once = settings != stored.settings && self.has(Defect::OverridesAreForOneTurn);
-        let before = stored.settings.clone();
+        if let Some(due) = &mut live.due {
+            overridden(due, params)?;
+        }
+        let reverted = settings != stored.settings && self.behaviour.prepares(Defect::OverridesAreForOneTurn);
+        let reverted = reverted.then(|| stored.settings.clone());
+        if reverted.is_some() {
+            live.due.get_or_insert_with(|| settings.clone());
+        }
         stored.settings = settings;
         let turn = if self.behaviour.prepares(Defect::TurnIdsRepeat) {
             let turn = format!("turn_{thread}");
@@ -98,8 +104,8 @@ impl Peer<'_> {
         }
         state.send(self.client, response(id, &Ok(result)));
         begin_or_queue(self.core, &mut state, thread, turn, Work::Input(input));
-        if once && let Some(stored) = state.threads.get_mut(thread) {
-            stored.settings = before;
+        if let (Some(settings), Some(stored)) = (reverted, state.threads.get_mut(thread)) {
+            stored.settings = settings;
         }
         Ok(Answer::Elsewhere)
     }
@@ -174,7 +180,6 @@ impl Peer<'_> {
         };
         let mut state = self.core.lock();
         let (stored, live) = state.loaded(thread)?;
-        live.behaviour.note(Happening::Abort);
         let fits = |active: &&Active| {
             turn.is_none_or(|turn| active.turn == turn) || self.has(Defect::InterruptsAnyTurn)
         };
@@ -194,6 +199,7 @@ impl Peer<'_> {
             state.send(self.client, response(id, &Ok(json!({}))));
         }
         if first || !self.has(Defect::OnlyTheFirstInterrupts) {
+            self.behaviour.note(Happening::Abort);
             canceller.cancel();
             if let Some((other, _)) = state.neighbour(thread)
                 && let Some(active) = state.live.get(other).and_then(|live| live.active.as_ref())
@@ -288,7 +294,6 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     let asides = Arc::new(RwLock::new(()));
     live.active = Some(Active { turn: turn.clone(), canceller, steered: Vec::new(), asides });
     live.behaviour.note(Happening::Turn);
-    core.behaviour.note(Happening::Turn);
     let behaviour = live.behaviour.clone();
     state.set_status(thread, Status::Active { waiting: false });
     let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).to_json(true) });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::Behaviour;
 use super::files::now;
 use super::shell::Sandbox;
 
@@ -64,6 +65,8 @@ pub(super) struct Thread {
     pub about: About,
     pub settings: Settings,
     pub turns: Vec<Turn>,
+    /// That of the session which it belongs to, also after a restart; none: of no session yet.
+    pub behaviour: Option<Behaviour>,
 }
 
 impl Thread {
@@ -81,7 +84,7 @@ impl Thread {
             ephemeral,
             archived: false,
         };
-        Self { about, settings, turns: Vec::new() }
+        Self { about, settings, turns: Vec::new(), behaviour: None }
     }
 
     /// The file that it is stored in, below the server's home.

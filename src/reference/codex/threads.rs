@@ -129,8 +129,11 @@ impl Peer<'_> {
         let cwd = params.maybe_text("cwd")?.map(|_| settings.cwd.clone());
         let trusted = cwd.filter(|_| settings.sandbox != Sandbox::ReadOnly);
         let mut state = self.core.lock();
-        if let Some(cwd) = trusted.filter(|_| !self.has(Defect::TrustsNothing)) {
-            trust(&mut state, &cwd);
+        if let Some(cwd) = trusted {
+            match state.clients.get_mut(&self.client) {
+                Some(client) if self.behaviour.prepares(Defect::TrustsNothing) => client.untrusted = true,
+                _ => trust(&mut state, &cwd),
+            }
         }
         if self.behaviour.prepares(Defect::EmptyThreadsAreReused) {
             let follows =
@@ -190,6 +193,9 @@ impl Peer<'_> {
         overridden(&mut settings, params)?;
         if settings != state.thread(id)?.settings && self.has(Defect::ResumeIgnoresOverrides) {
             settings = state.thread(id)?.settings.clone();
+        }
+        if state.live.get(id).and_then(|live| live.due.as_ref()).is_some_and(|due| *due != settings) {
+            self.behaviour.took_effect();
         }
         if let Some(thread) = state.threads.get_mut(id) {
             thread.settings = settings;

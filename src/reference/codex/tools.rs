@@ -14,6 +14,7 @@ use super::items::fresh;
 use super::player::{Player, Stop};
 use super::shell::{self, Job, Program, Sandbox, Stream};
 use super::state::{Grant, Rule};
+use super::store::Settings;
 use super::styles::Style;
 use crate::cue::Call;
 use crate::reference::engine::{Cancelled, Happening};
@@ -73,6 +74,10 @@ impl Decision {
 impl Player {
     /// Carries out a call of the model.
     pub async fn perform(&mut self, call: &Call) -> Result<(), Stop> {
+        let is_due = |due: &Settings| *due == self.settings;
+        if !self.core.lock().live.get(&self.thread).and_then(|live| live.due.as_ref()).is_none_or(is_due) {
+            self.behaviour.took_effect();
+        }
         match call.name.as_str() {
             "exec_command" | "shell" | "shell_command" => self.command(&call.args).await,
             "apply_patch" => self.patch(&call.args).await,
@@ -137,13 +142,20 @@ impl Player {
                 params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
             }
             deviations::request(&mut params, &self.behaviour);
-            if self.has(Defect::RunsBeforeTheAnswer) {
+            if self.behaviour.prepares(Defect::RunsBeforeTheAnswer) {
+                let before = self.core.lock().files.writes();
                 let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
+                let written = self.core.lock().files.writes() != before;
+                self.set_done_early(written);
             }
             let reply = self.ask("item/commandExecution/requestApproval", params).await;
+            let done_early = self.set_done_early(false);
             let decision = match &reply {
                 Reply::Given(given) => Decision::read(given.as_ref(), &self.behaviour),
                 Reply::Cancelled => {
+                    if done_early {
+                        self.behaviour.took_effect();
+                    }
                     if !self.has(Defect::InterruptedCommandsStayOpen) {
                         self.not_run(item);
                     }
@@ -155,7 +167,7 @@ impl Player {
             }
             match decision {
                 Decision::Decline | Decision::Cancel => {
-                    self.behaviour.note(Happening::Denial);
+                    self.denied(&decision, done_early);
                     if self.behaviour.prepares(Defect::DeclineIsRemembered) {
                         self.allow(&command, Grant::Presumed);
                     }
@@ -187,6 +199,23 @@ impl Player {
         let mut state = self.core.lock();
         if let Some(live) = state.live.get_mut(&self.thread) {
             live.allowed.insert(command.to_owned(), grant);
+        }
+    }
+
+    /// Sets whether what is asked about was done already, under a defect; whether it was so before.
+    pub fn set_done_early(&self, done: bool) -> bool {
+        let mut state = self.core.lock();
+        state.live.get_mut(&self.thread).is_some_and(|live| std::mem::replace(&mut live.done_early, done))
+    }
+
+    /// A client has refused what it was asked about.
+    pub fn denied(&self, decision: &Decision, done_early: bool) {
+        self.behaviour.note(Happening::Denial);
+        if *decision == Decision::Cancel {
+            self.behaviour.note(Happening::Abort);
+        }
+        if done_early {
+            self.behaviour.took_effect();
         }
     }
 
@@ -249,7 +278,7 @@ impl Player {
                 );
             }
         };
-        self.behaviour.note(Happening::ToolStarts);
+        let running = self.behaviour.during(Happening::ToolStarts, Happening::ToolEnds);
         let program = Program::Script(command.to_owned());
         let spared = self.behaviour.prepares(Defect::InterruptWaitsForCommands);
         let run = shell::run(&self.core, &mut job, &program, &mut output);
@@ -258,7 +287,7 @@ impl Player {
             code = run => Ok(code),
             () = self.cancelled.wait(), if !spared => Err(Cancelled),
         };
-        self.behaviour.note(Happening::ToolEnds);
+        drop(running);
         let waited = spared && self.cancelled.is_set();
         if waited {
             self.behaviour.took_effect();

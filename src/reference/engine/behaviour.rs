@@ -55,9 +55,20 @@ impl<D: Named, S: Named> Behaviour<D, S> {
         Self { moment: self.moment.of_session(), ..self.clone() }
     }
 
+    /// The session becomes a part of another one, with what has happened in it.
+    pub fn join(&self, other: &Self) {
+        self.moment.join(&other.moment);
+    }
+
     /// Something has happened in the session.
     pub fn note(&self, happening: Happening) {
         self.moment.note(happening);
+    }
+
+    /// The same, and what ends it happens when the guard is dropped.
+    pub fn during(&self, begin: Happening, end: Happening) -> During {
+        self.moment.note(begin);
+        During { moment: self.moment.clone(), end }
     }
 
     /// A message of the client has come.
@@ -123,6 +134,18 @@ impl<D: Named, S: Named> Behaviour<D, S> {
     }
 }
 
+/// Something goes on in a session until this is dropped, also with the task that it is in.
+pub(in crate::reference) struct During {
+    moment: Moment,
+    end: Happening,
+}
+
+impl Drop for During {
+    fn drop(&mut self) {
+        self.moment.note(self.end);
+    }
+}
+
 impl<D, S> Default for Behaviour<D, S> {
     fn default() -> Self {
         let styles = Arc::from([]);
@@ -177,5 +200,16 @@ mod tests {
         assert!(setup.met.load(Ordering::Relaxed));
         (0..2).for_each(|_| behaviour.note(Happening::Turn));
         assert!(!behaviour.prepares(Only), "its moment is over");
+    }
+
+    #[test]
+    fn what_goes_on_ends_with_its_guard() {
+        let setup =
+            Setup { fault: Some("only".to_owned()), trigger: Trigger::WhileAsking, ..Setup::default() };
+        let behaviour = Behaviour::<Only, Only>::new(&setup);
+        let asks = behaviour.during(Happening::Asks, Happening::Decided);
+        assert!(behaviour.prepares(Only));
+        drop(asks);
+        assert!(!behaviour.prepares(Only));
     }
 }

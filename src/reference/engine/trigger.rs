@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -119,7 +119,7 @@ pub(in crate::reference) enum Happening {
 /// What has happened in a session so far. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Moment {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Kept>>,
     /// The sessions of this server in which something has happened.
     sessions: Arc<AtomicU64>,
 }
@@ -142,7 +142,7 @@ struct State {
     number: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Message {
     at: Instant,
     ascii: bool,
@@ -189,6 +189,51 @@ impl State {
             Happening::ToolEnds => self.running = self.running.saturating_sub(1),
         }
     }
+
+    /// Adds what has happened in another session, which is one with this one from now on.
+    fn add(&mut self, other: Self) {
+        self.turns += other.turns;
+        self.aborted |= other.aborted;
+        self.denied |= other.denied;
+        self.refused |= other.refused;
+        self.back |= other.back || self.left && other.clients > 0;
+        self.left |= other.left;
+        self.clients += other.clients;
+        self.asking += other.asking;
+        self.running += other.running;
+        let messages = [self.message, other.message];
+        self.message = messages.into_iter().flatten().max_by_key(|message| message.at);
+        self.kinds.extend(other.kinds);
+        let numbers = [self.number, other.number];
+        self.number = numbers.into_iter().flatten().min();
+    }
+}
+
+/// Where it is kept what has happened in a session.
+#[derive(Debug)]
+enum Kept {
+    Here(State),
+    /// The session has become a part of another one.
+    Moved(Arc<Mutex<Kept>>),
+}
+
+impl Kept {
+    fn next(&self) -> Option<Arc<Mutex<Self>>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Moved(next) => Some(Arc::clone(next)),
+        }
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Here(State::default())
+    }
+}
+
+fn locked(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Moment {
@@ -197,8 +242,36 @@ impl Moment {
         Self { state: Arc::default(), sessions: Arc::clone(&self.sessions) }
     }
 
+    /// Makes this session and its clones a part of another one: what has happened in either has happened in both. Only one at a
+    /// time may do so.
+    pub fn join(&self, other: &Self) {
+        let (own, joined) = (self.state(), other.state());
+        if Arc::ptr_eq(&own, &joined) {
+            return;
+        }
+        let own = std::mem::replace(&mut *locked(&own), Kept::Moved(joined));
+        if let Kept::Here(own) = own {
+            other.with(|state| state.add(own));
+        }
+    }
+
+    fn state(&self) -> Arc<Mutex<Kept>> {
+        let mut kept = Arc::clone(&self.state);
+        loop {
+            let Some(next) = locked(&kept).next() else { return kept };
+            kept = next;
+        }
+    }
+
     fn with<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
-        what(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut kept = Arc::clone(&self.state);
+        loop {
+            let next = match &mut *locked(&kept) {
+                Kept::Here(state) => return what(state),
+                Kept::Moved(next) => Arc::clone(next),
+            };
+            kept = next;
+        }
     }
 
     /// A message has come. It is read only for a trigger that asks what it says.
@@ -321,6 +394,27 @@ mod tests {
         assert!(first.is(Trigger::OtherSession) && !second.is(Trigger::OtherSession));
         second.note(Happening::Turn);
         assert!(!second.is(Trigger::OtherSession) && server.of_session().is(Trigger::OtherSession));
+    }
+
+    #[test]
+    fn sessions_that_join_share_what_has_happened() {
+        let server = Moment::default();
+        let (first, second, third) = (server.of_session(), server.of_session(), server.of_session());
+        [&first, &second, &third].iter().for_each(|moment| moment.note(Happening::Joined));
+        let clone = second.clone();
+        second.note(Happening::Turn);
+        first.note(Happening::Turn);
+        second.join(&first);
+        assert!(first.is(Trigger::SecondClient) && first.is(Trigger::SecondTurn));
+        assert!(!clone.is(Trigger::OtherSession) && third.is(Trigger::OtherSession));
+        clone.note(Happening::Error);
+        assert!(first.is(Trigger::AfterError) && !third.is(Trigger::AfterError));
+        // Again, and the other way: they are one already.
+        first.join(&second);
+        second.note(Happening::Left);
+        assert!(!first.is(Trigger::SecondClient));
+        third.join(&clone);
+        assert!(first.is(Trigger::SecondClient) && first.is(Trigger::AfterReconnect));
     }
 
     #[test]
