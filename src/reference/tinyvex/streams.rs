@@ -435,7 +435,7 @@ impl Streams {
                 continue;
             } else if self.behaviour.strikes(Defect::ChunksReversed) {
                 params["part"] = json!(total - 1 - part)
-            } else if part == 1 && self.behaviour.strikes(Defect::ChunksLoseText) {
+            } else if part == 1 && piece.contains("line") && self.behaviour.strikes(Defect::ChunksLoseText) {
                 params["chunk"] = json!(piece.replacen("line", "lin", 1))
             } else if self.behaviour.strikes(Defect::ChunkTotalsCountDown) {
                 params["total"] = json!(total - part)
