@@ -144,7 +144,7 @@ impl Sessions {
 
     /// The client's connection is in the session of this id. Connections that were told the same id share one.
     pub fn join(&mut self, client: &Arc<str>, id: &str) -> Option<Opened> {
-        let own = self.open.get(client)?.session;
+        let Opened { session: own, in_turn, .. } = *self.open.get(client)?;
         let is_watched = |session| self.open.values().any(|other| other.session.id == session);
         let session = match self.known.get(0, Some(id)) {
             Some(known) => {
@@ -161,10 +161,15 @@ impl Sessions {
                 new
             }
         };
-        let goes_on = self.open.values().any(|other| other.session.id == session.id && other.in_turn);
+        // Most messages tell the session again: only a new one is looked at.
+        let (in_turn, late) = if session.id == own.id {
+            (in_turn, own.gaps.late)
+        } else {
+            let goes_on = self.open.values().any(|other| other.session.id == session.id && other.in_turn);
+            (goes_on, goes_on)
+        };
         let opened = self.open.get_mut(client)?;
-        let late = if session.id == own.id { own.gaps.late } else { goes_on };
-        opened.in_turn = goes_on;
+        opened.in_turn = in_turn;
         opened.session = Joined { gaps: Gaps { late, ..session.gaps }, ..session };
         Some(*opened)
     }

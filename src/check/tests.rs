@@ -50,6 +50,11 @@ pub(super) fn protocol(extension: &Value) -> Arc<Protocol> {
     Protocol::load(path, &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// What a client sends or is sent, at the time zero.
+pub(super) fn event(client: &str, dir: Direction, payload: Payload) -> Event {
+    Event { at: Duration::ZERO, case: None, client: client.into(), dir, payload, why: None }
+}
+
 /// How many violations and how often R-1 was exercised.
 fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
     let mut judge = Judge::new(Arc::clone(protocol), Limits::default(), &[]).expect("monitors");
@@ -57,7 +62,7 @@ fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
     for frame in frames {
         let dir = if frame["type"] == "ask" { Direction::Send } else { Direction::Recv };
         let payload = Payload::Text(frame.to_string().into());
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
+        let event = event("a", dir, payload);
         broken += judge.observe(&event).violations.len();
     }
     let end = judge.finish(true);
@@ -82,9 +87,7 @@ fn what_came_while_nobody_was_there_is_not_missed() {
                 Some(frame) => Payload::Text(frame.to_string().into()),
                 None => Payload::End(crate::trace::End::Dropped),
             };
-            let client = (*client).into();
-            let event =
-                Event { at: Duration::ZERO, case: None, client, dir: Direction::Recv, payload, why: None };
+            let event = event(client, Direction::Recv, payload);
             broken += judge.observe(&event).violations.len();
         }
         broken
@@ -338,14 +341,7 @@ fn what_an_invariant_only_warns_of_says_so() {
         }));
         let mut judge = Judge::new(protocol, Limits::default(), &[]).expect("monitors");
         let payload = Payload::Text(json!({ "type": "log" }).to_string().into());
-        let event = Event {
-            at: Duration::ZERO,
-            case: None,
-            client: "a".into(),
-            dir: Direction::Recv,
-            payload,
-            why: None,
-        };
+        let event = event("a", Direction::Recv, payload);
         let found: Vec<bool> =
             judge.observe(&event).violations.iter().map(|violation| violation.warns).collect();
         assert_eq!(found, [warns]);
@@ -386,14 +382,7 @@ fn too_many_are_reported_at_once_and_in_a_trace_that_stops() {
     let frame = |name: &str| json!({ "type": name });
     let found = |names: &[&str], close: bool| {
         let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
-        let event = |dir, payload| Event {
-            at: Duration::ZERO,
-            case: None,
-            client: "a".into(),
-            dir,
-            payload,
-            why: None,
-        };
+        let event = |dir, payload| event("a", dir, payload);
         let broken = names.iter().map(|name| {
             let dir = if *name == "ask" { Direction::Send } else { Direction::Recv };
             judge.observe(&event(dir, Payload::Text(frame(name).to_string().into()))).violations.len()

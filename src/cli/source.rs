@@ -148,15 +148,13 @@ impl Source {
         if self.overlay.is_empty() {
             return Ok(None);
         }
-        let mut bare = Self { overlay: Vec::new(), schemas: None, dialect: None, ..self.clone() };
-        let protocol = bare.protocol(&mut Filter::default())?;
-        let Some(chosen) = &self.dialect else { return Ok(Some(protocol)) };
-        if let DialectChoice::Named(chosen) = DialectChoice::from(chosen.as_str())
-            && !protocol.extension.dialects.contains_key(&chosen)
-        {
-            return Ok(None);
+        let mut bare = Self { overlay: Vec::new(), schemas: None, ..self.clone() };
+        if let Some(DialectChoice::Named(chosen)) = self.dialect.as_deref().map(DialectChoice::from) {
+            let mut own = Self { dialect: Some("own".to_owned()), ..bare.clone() };
+            if !own.protocol(&mut Filter::default())?.extension.dialects.contains_key(&chosen) {
+                return Ok(None);
+            }
         }
-        bare.dialect = Some(chosen.clone());
         bare.protocol(&mut Filter::default()).map(Some)
     }
 

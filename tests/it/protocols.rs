@@ -85,11 +85,9 @@ fn every_class_of_tools_is_described_for_targets() {
     let page = read("docs/targets.md");
     for (name, protocol) in protocols() {
         for class in protocol.extension.tools.keys() {
-            let rows =
-                page.lines().filter(|line| line.starts_with("| `") && line.contains(&format!("`{class}`")));
-            let described = rows.into_iter().any(|row| {
-                let first = row.split('|').nth(1).unwrap_or_default();
-                first.contains(&format!("`{class}`")) && (!first.contains('(') || first.contains(name))
+            let mut classes = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+            let described = classes.any(|cell| {
+                cell.contains(&format!("`{class}`")) && (!cell.contains('(') || cell.contains(name))
             });
             assert!(described, "docs/targets.md lacks the class `{class}` of {name}");
         }

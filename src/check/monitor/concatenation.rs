@@ -16,7 +16,8 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Memory: a window of the open texts, at most [`MAX_BYTES`] each, and of the keys of each session.
 ///
-/// A connection that was opened when a text had begun in its session has missed pieces: what it got is the end of the whole.
+/// A connection that was opened when a text had begun in its session, or that joined in the midst of a turn and is the first to get a
+/// piece, has missed pieces: what it got is the end of the whole.
 #[derive(Clone)]
 pub(super) struct Concatenation {
     check: Check,
@@ -62,7 +63,7 @@ impl Concatenation {
             Some(opened) => unknown || seen.conn.0 >= *opened,
             None => {
                 self.begun.insert(session, key, seen.opened, 0);
-                unknown || seen.session.gaps.may_be_filled()
+                unknown || seen.session.gaps.late
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::source::Diagnostics;
 /// missed.
 ///
 /// A connection that joins late has missed the beginning: with a key, a `first` seen on another connection of the
-/// session counts too, and so does one that a connection which was there before may yet be given.
+/// session counts too. Until the end of the turn in whose midst it joined, a `first` that nobody has seen may be under way to others.
 #[derive(Clone)]
 pub(super) struct Precedence {
     check: Check,

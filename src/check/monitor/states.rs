@@ -17,7 +17,7 @@ use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: windows of states by connection and key, and of the keys of sessions. What may have begun before and be
-/// forgotten is not taken for new.
+/// forgotten is not taken for new, nor is what a connection shows first that joined in the midst of a turn.
 #[derive(Clone)]
 pub(super) struct States {
     check: Check,

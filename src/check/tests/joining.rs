@@ -1,14 +1,13 @@
 //! A connection that joins in the midst of a turn, and others that are told later what it has missed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::protocol;
+use super::{event, protocol};
 use crate::check::Judge;
 use crate::frame::Limits;
-use crate::trace::{Direction, End, Event, Payload};
+use crate::trace::{Direction, End, Payload};
 
 /// How many violations of three monitors in one session. Each step is a client with what it does or is told: `join`; `ask`, which begins a
 /// turn, and `done`, which ends it; `leave`; `say TEXT` and `log TEXT`, the pieces and the whole; another word is the state of run 1.
@@ -41,8 +40,7 @@ fn broken(steps: &[(&str, &str)]) -> usize {
             (state, _) => frame(json!({ "type": "work", "id": 1, "state": state })),
         };
         let dir = if *step == "ask" { Direction::Send } else { Direction::Recv };
-        let event =
-            Event { at: Duration::ZERO, case: None, client: (*client).into(), dir, payload, why: None };
+        let event = event(client, dir, payload);
         judge.observe(&event).violations.len()
     });
     broken.sum()

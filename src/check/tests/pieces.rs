@@ -1,15 +1,14 @@
 //! Texts that come in pieces on several connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::protocol;
+use super::{event, protocol};
 use crate::check::Judge;
 use crate::frame::Limits;
 use crate::protocol::Protocol;
-use crate::trace::{Direction, End, Event, Payload};
+use crate::trace::{Direction, End, Payload};
 
 fn rule() -> Arc<Protocol> {
     protocol(&json!({
@@ -31,14 +30,7 @@ fn broken(frames: &[(&str, Option<Value>)]) -> usize {
             Some(Value::Null) => Payload::End(End::Eof),
             Some(frame) => Payload::Text(frame.to_string().into()),
         };
-        let event = Event {
-            at: Duration::ZERO,
-            case: None,
-            client: (*client).into(),
-            dir: Direction::Recv,
-            payload,
-            why: None,
-        };
+        let event = event(client, Direction::Recv, payload);
         broken += judge.observe(&event).violations.len();
     }
     broken + judge.finish(true).violations.len()

@@ -124,7 +124,7 @@ fn violations(protocol: &Arc<Protocol>, sent: &[&str], received: &[String]) -> u
     let mut count = 0;
     for (dir, text) in sent.chain(received) {
         let payload = Payload::Text(text.into());
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
+        let event = event("a", dir, payload);
         count += judge.observe(&event).violations.len();
     }
     count + judge.finish(true).violations.len()
@@ -140,7 +140,7 @@ fn error_after(sent: &[Payload], id: &Value, times: usize) -> usize {
     let sent = sent.iter().map(|payload| (Direction::Send, payload.clone()));
     let events = sent.chain(std::iter::repeat_n((Direction::Recv, error), times));
     let judged = events.map(|(dir, payload)| {
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
+        let event = event("a", dir, payload);
         judge.observe(&event).violations.len()
     });
     judged.sum()
@@ -199,7 +199,7 @@ fn the_end_of_a_connection_can_be_a_reply_and_messages_need_no_ids() {
         let mut count = 0;
         for (dir, payload) in steps {
             let (dir, payload) = (*dir, payload.clone());
-            let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
+            let event = event("a", dir, payload);
             count += judge.observe(&event).violations.len();
         }
         count + judge.finish(true).violations.len()

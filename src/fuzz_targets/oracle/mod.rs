@@ -263,11 +263,13 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             let was = sessions[conn];
             *unwatched |=
                 was == (*number, true) || conns.iter().all(|(_, open)| sessions[*open].0 != *number);
-            let own = told[at].1.0;
-            // Its own turn in another session does not go on in this one.
-            let goes_on = conns.iter().any(|(_, open)| sessions[*open].0 == own && turns[*open].0);
             sessions[conn] = told[at].1;
-            turns[conn] = (goes_on, if was.0 == own { turns[conn].1 } else { goes_on });
+            if was.0 != sessions[conn].0 {
+                // Its own turn in another session does not go on in this one.
+                let mut others = conns.iter().filter(|(_, open)| *open != conn);
+                let goes_on = others.any(|(_, open)| sessions[*open].0 == sessions[conn].0 && turns[*open].0);
+                turns[conn] = (goes_on, goes_on);
+            }
         };
         if let Payload::Open { url } = &event.payload
             && let Some(id) = protocol.session_in(url)

@@ -45,11 +45,9 @@ pub(super) fn shape_announcement(session: &Session, event: &mut Value, args: &Va
         event["args_json"] = Value::Null;
     } else if session.style(Style::IndentedArgs) {
         event["args_json"] = json!(serde_json::to_string_pretty(args).unwrap_or_default());
-    }
-    if session.style(Style::ReorderedArgs)
-        && let Some(Ok(Value::Object(args))) = event["args_json"].as_str().map(serde_json::from_str::<Value>)
-    {
-        let reordered: Map<String, Value> = args.into_iter().rev().collect();
+    } else if session.style(Style::ReorderedArgs) {
+        let args = args.as_object().cloned().unwrap_or_default();
+        let reordered: Map<_, _> = args.into_iter().rev().collect();
         event["args_json"] = json!(Value::Object(reordered).to_string());
     }
 }
