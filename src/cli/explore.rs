@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
 use super::reports::{self, Besides, Reports};
+use super::runtime::Runtime;
 use super::screen::Screen;
 use super::signals::stop_on_signal;
 use super::subject::{Found, Generator, Subject, check_folder, heading};

@@ -10,11 +10,11 @@ use std::time::Duration;
 use budget::Budget;
 use clap::Args;
 use replay::again;
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::config::Jobs;
 use super::reports::{self, Besides, Reports};
+use super::runtime::Runtime;
 use super::screen::Screen;
 use super::signals::{stop, stop_on_signal};
 use super::subject::{Found, Generator, Subject, check_folder, heading};

@@ -29,6 +29,7 @@ mod report;
 mod reports;
 mod run;
 mod run_explore;
+mod runtime;
 mod schema;
 mod screen;
 mod selftest;
@@ -50,6 +51,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use self::runtime::runtime;
 use crate::exit::{self, Exit};
 use crate::report::escape::{Safe, styled};
 use crate::shortage::{self, Reads, Shortage};
@@ -334,65 +336,4 @@ async fn report_shortage() {
     };
     let _ = writeln!(anstream::stderr(), "warning: {shortage}; {what}");
     std::future::pending::<()>().await;
-}
-
-/// Descriptors without which nothing is begun.
-const RESERVE: usize = 16;
-/// Threads without which nothing is begun, besides those of the runtime: one that resolves names, one that launches a server, and others.
-const SPARE_THREADS: usize = 4;
-
-/// How long the end of a command waits for work that cannot be given up: a resolver of names that does not answer, for example.
-const LEFT: std::time::Duration = std::time::Duration::from_millis(500);
-
-/// A runtime whose end nothing holds up.
-struct Runtime(Option<tokio::runtime::Runtime>);
-
-impl std::ops::Deref for Runtime {
-    type Target = tokio::runtime::Runtime;
-    fn deref(&self) -> &Self::Target {
-        self.0.as_ref().expect("it is there until this is dropped")
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_timeout(LEFT);
-        }
-    }
-}
-
-/// A runtime for commands that talk to a network.
-fn runtime() -> Result<Runtime, Failure> {
-    // The runtime takes some of its descriptors in a way that panics where there are none.
-    let reserve: std::io::Result<Vec<_>> = (0..RESERVE).map(|_| std::fs::File::open("/dev/null")).collect();
-    // It does so with its threads, too.
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let builder = || tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
-    let threads = || shortage::try_threads(workers + SPARE_THREADS);
-    let runtime = reserve.map(drop).and_then(|()| threads()).and_then(|()| builder());
-    let runtime = runtime.map_err(|error| match shortage::note_start(&error) {
-        Some(_) => Failure::Shortage,
-        None => harness(format!("no runtime: {error}"), ""),
-    })?;
-    if shortage::look_at_memory().is_some() {
-        return Err(Failure::Shortage);
-    }
-    runtime.spawn(shortage::watch_memory());
-    Ok(Runtime(Some(runtime)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As a resolver of names does that does not answer: the thread that asks it waits in the system.
-    #[test]
-    fn what_cannot_be_given_up_does_not_hold_up_the_end() {
-        let (hold, held) = std::sync::mpsc::channel::<()>();
-        let runtime = runtime().expect("a runtime");
-        runtime.spawn_blocking(move || held.recv());
-        drop(runtime);
-        drop(hold);
-    }
 }

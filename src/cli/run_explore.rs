@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::cannot::cannot_run;
 use super::explore::{DEADLINE, show_event};
+use super::runtime::Runtime;
 use super::screen::Screen;
 use super::source::quote;
 use super::subject::heading;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, mpsc};
 
-use tokio::runtime::Runtime;
 use tokio::sync::watch::Receiver;
 
+use super::runtime::Runtime;
 use crate::protocol::Protocol;
 use crate::results::event::{RunEvent, Summary};
 use crate::run::{self, RunError, RunOptions, Target};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::runtime::Runtime;
 use super::target::Chosen;
 use crate::exit::Exit;
 use crate::target::Groups;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
 use super::config_check::Files;
 use super::reports::{self, Reports};
+use super::runtime::Runtime;
 use super::server::{Server, trust};
 use super::signals::stop;
 use super::source::{Filter, Source, Suite, quote};

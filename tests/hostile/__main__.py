@@ -53,7 +53,7 @@ def wrong(row, got, factor):
     if row.told not in got.out:
         yield f"it does not say «{row.told}»"
     if got.took > row.seconds * factor:
-        yield f"{got.took:.1f} s instead of {row.seconds * factor:g}"
+        yield f"{got.took:.1f} s instead of {row.seconds * factor:g}, {got.worked:.1f} s of them worked"
     if got.peak > row.mebibytes:
         yield f"{got.peak} MiB instead of {row.mebibytes}"
     yield from got.broken
