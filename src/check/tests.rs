@@ -15,6 +15,7 @@ mod joining;
 mod keys;
 mod pieces;
 mod replies;
+mod shown;
 mod times;
 
 /// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.

@@ -22,12 +22,15 @@ use crate::source::Diagnostics;
 const MAX_ITEMS: usize = 4096;
 /// Most bytes of the ids of open items; past that they are not compared any more.
 const MAX_BYTES: usize = 1 << 20;
+/// Most questions of a connection that wait for their state messages.
+const MAX_ASKED: usize = 256;
 
 /// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`].
 #[derive(Clone)]
 pub(super) struct Projection {
     check: Check,
     on: Matcher,
+    asked: Option<Matcher>,
     cursor: Pointer,
     facts: Vec<Fact>,
     conns: FxHashMap<Conn, State>,
@@ -59,6 +62,8 @@ struct State {
     cursor: i128,
     newest_event: u64,
     values: Vec<Folded>,
+    /// The cursors at which it was asked for state messages that have not come, the oldest first.
+    asked: VecDeque<i128>,
 }
 
 #[derive(Clone)]
@@ -107,6 +112,7 @@ impl Projection {
         Ok(Self {
             check: b.check.clone(),
             on: b.pattern(&rule.message)?,
+            asked: b.optional(rule.asked.as_ref())?,
             cursor: rule.cursor.clone(),
             facts,
             conns: FxHashMap::default(),
@@ -126,7 +132,7 @@ impl Projection {
                 Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0), None),
             }
         });
-        State { cursor, newest_event: event, values: values.collect() }
+        State { cursor, newest_event: event, values: values.collect(), asked: VecDeque::new() }
     }
 
     /// Up to which event a state is shown. A 0 beside a newest event of null is the state before the first event, whose id may
@@ -136,6 +142,13 @@ impl Projection {
         let mut newest = self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest));
         let before_all = cursor == 0 && newest.any(|fact| fact.at.get(body).is_none_or(Value::is_null));
         Some(if before_all { -1 } else { cursor })
+    }
+
+    /// Whether a message shows no more than the state of an earlier time, whole: it was being made when newer events came, and was asked
+    /// for before.
+    fn is_overtaken(&self, body: &Value, shown_at: i128, since: i128) -> bool {
+        let mut newest = self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest));
+        since <= shown_at && newest.all(|fact| fact.at.get(body).and_then(counter) == Some(shown_at))
     }
 
     fn fold(&mut self, seen: &Observation<'_>, logged: Logged) {
@@ -265,8 +278,12 @@ impl Monitor for Projection {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         if seen.is(&self.on) {
             let Some(cursor) = self.shown_at(seen.body) else { return };
+            let since = self.conns.get_mut(&seen.conn).and_then(|state| state.asked.pop_front());
             match self.conns.get(&seen.conn) {
                 Some(state) if cursor > state.cursor => {}
+                Some(state)
+                    if cursor < state.cursor
+                        && since.is_some_and(|since| self.is_overtaken(seen.body, cursor, since)) => {}
                 Some(state) => self.compare(seen, state, cursor, tally),
                 None => {
                     let state = self.seed(seen.body, cursor, seen.event);
@@ -274,6 +291,15 @@ impl Monitor for Projection {
                 }
             }
             return;
+        }
+        if self.asked.as_ref().is_some_and(|asked| seen.is(asked))
+            && let Some(state) = self.conns.get_mut(&seen.conn)
+        {
+            state.asked.push_back(state.cursor);
+            if state.asked.len() > MAX_ASKED {
+                state.asked.pop_front();
+                self.forgotten += 1;
+            }
         }
         if let Some(logged) = seen.logged {
             self.fold(seen, logged);
@@ -290,6 +316,7 @@ impl Monitor for Projection {
             Folded::Items(items) => items.len(),
             _ => 1,
         });
-        Memory { entries: entries.sum(), forgotten: self.forgotten }
+        let asked: usize = self.conns.values().map(|state| state.asked.len()).sum();
+        Memory { entries: entries.sum::<usize>() + asked, forgotten: self.forgotten }
     }
 }

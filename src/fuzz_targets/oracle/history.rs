@@ -1,6 +1,6 @@
 //! Logs, replays of them, and what is shown of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -186,9 +186,10 @@ fn replayed(
 
 pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.message);
-    let newest = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
+    let newest_facts = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
+    let is_asked = |item: &Item| c.optional(rule.asked.as_ref()).is_some_and(|asked| item.is(&asked) && !item.is(&on));
     // A 0 beside a newest event of null is the state before the first event.
-    let before_all = |item: &Item| newest().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));
+    let before_all = |item: &Item| newest_facts().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));
     let cursor = |item: &Item| {
         let cursor = item.get(&rule.cursor).and_then(whole).filter(|_| item.is(&on))?;
         Some(if cursor == 0 && before_all(item) { -1 } else { cursor })
@@ -201,13 +202,26 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         let seed = on_conn[from];
         let mut newest = cursor(seed).unwrap_or_default();
         let mut log: Vec<(&Item, i128)> = Vec::new();
-        for other in on_conn[from + 1..].iter().filter(|other| !other.is(&on)) {
-            if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| *id > newest) {
+        let mut asked = VecDeque::new();
+        for other in &on_conn[from + 1..] {
+            if cursor(other).is_some() {
+                asked.pop_front();
+            } else if is_asked(other) {
+                asked.push_back(newest);
+            }
+            if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| !other.is(&on) && *id > newest) {
                 newest = *id;
                 log.push((other, *id));
             }
         }
         if shown_at > newest {
+            continue;
+        }
+        // It was being made while newer events came.
+        if shown_at < newest
+            && asked.front().is_some_and(|since| *since <= shown_at)
+            && newest_facts().all(|fact| item.get(&fact.at).and_then(whole) == Some(shown_at))
+        {
             continue;
         }
         for fact in rule.facts.values() {

@@ -130,6 +130,8 @@ pub struct Projection {
     pub message: Pattern,
     /// The log id up to which the message shows the state.
     pub cursor: Pointer,
+    /// The message that asks for one: the answer may show the state of any time since then, of which the events came before it.
+    pub asked: Option<Pattern>,
     /// What is compared, by name.
     pub facts: IndexMap<String, Fact>,
 }

@@ -20,6 +20,8 @@ use crate::reference::{ConnectionHandler, Socket};
 
 /// Announced and kept.
 const HEARTBEAT: Duration = Duration::from_millis(100);
+/// How long a snapshot takes to be sent with [`Style::SnapshotsLate`].
+const SNAPSHOT_TAKES: Duration = Duration::from_millis(3);
 
 impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
@@ -260,6 +262,12 @@ impl Peer<'_> {
                 if inner.clients.len() > 1 && self.has(Defect::SnapshotsToEveryone) {
                     inner.clients.values().for_each(|client| {
                         client.send(text(&frame));
+                    });
+                } else if self.style(Style::SnapshotsLate) {
+                    let outbox = self.outbox.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(SNAPSHOT_TAKES).await;
+                        outbox.send(text(&frame));
                     });
                 } else {
                     self.send(&frame);
