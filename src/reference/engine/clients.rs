@@ -45,6 +45,11 @@ impl Outbox {
         }
         queued
     }
+
+    /// Messages that are queued.
+    pub(in crate::reference) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
 }
 
 impl Outgoing {

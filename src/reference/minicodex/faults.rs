@@ -133,5 +133,6 @@ faults! {
     LongTextIsCut "long-text-is-cut" "A piece of text is cut after 1000 characters." ["MC-TI-11"];
     StaleAbortIsRemembered "stale-abort-is-remembered" "An abort that was refused because of its run_id ends the next run." ["MC-ERR-6"];
     EmptyReqIdIsNone "empty-req-id-is-none" "accepted does not repeat an empty req_id." ["MC-ENV-9"];
+    DropsForTheSlow "drops-for-the-slow" "Events for another client than the first are dropped while 48 messages wait for it." ["MC-BP-3"];
     BackpressureMisspelt "backpressure-misspelt" "backpressure has an unlisted state." ["MC-BP-1"];
 }

@@ -304,7 +304,8 @@ impl Session {
                 Defect::OthersMissAnnouncements => *missed = "approval_pending",
                 _ => {}
             });
-            if later && kind == missed {
+            let drops = client.queued() >= HIGH && self.has(Defect::DropsForTheSlow);
+            if later && (kind == missed || drops) {
                 continue;
             }
             let mut message = Message::text(frame.clone());
