@@ -187,7 +187,8 @@ fn replayed(
 pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.message);
     let newest_facts = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
-    let is_asked = |item: &Item| c.optional(rule.asked.as_ref()).is_some_and(|asked| item.is(&asked) && !item.is(&on));
+    let is_asked =
+        |item: &Item| c.optional(rule.asked.as_ref()).is_some_and(|asked| item.is(&asked) && !item.is(&on));
     // A 0 beside a newest event of null is the state before the first event.
     let before_all = |item: &Item| newest_facts().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));
     let cursor = |item: &Item| {
