@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Most questions of a connection that wait for their state messages.
 const MAX_ASKED: usize = 256;
 
-/// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`].
+/// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`], questions by [`MAX_ASKED`].
 #[derive(Clone)]
 pub(super) struct Projection {
     check: Check,
@@ -135,20 +135,23 @@ impl Projection {
         State { cursor, newest_event: event, values: values.collect(), asked: VecDeque::new() }
     }
 
+    /// What a message shows as the id of the newest event, wherever it does.
+    fn newest<'v>(&'v self, body: &'v Value) -> impl Iterator<Item = Option<&'v Value>> {
+        self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest)).map(|fact| fact.at.get(body))
+    }
+
     /// Up to which event a state is shown. A 0 beside a newest event of null is the state before the first event, whose id may
     /// be 0.
     fn shown_at(&self, body: &Value) -> Option<i128> {
         let cursor = counter(self.cursor.get(body)?)?;
-        let mut newest = self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest));
-        let before_all = cursor == 0 && newest.any(|fact| fact.at.get(body).is_none_or(Value::is_null));
+        let before_all = cursor == 0 && self.newest(body).any(|shown| shown.is_none_or(Value::is_null));
         Some(if before_all { -1 } else { cursor })
     }
 
     /// Whether a message shows no more than the state of an earlier time, whole: it was being made when newer events came, and was asked
     /// for before.
     fn is_overtaken(&self, body: &Value, shown_at: i128, since: i128) -> bool {
-        let mut newest = self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest));
-        since <= shown_at && newest.all(|fact| fact.at.get(body).and_then(counter) == Some(shown_at))
+        since <= shown_at && self.newest(body).all(|shown| shown.and_then(counter) == Some(shown_at))
     }
 
     fn fold(&mut self, seen: &Observation<'_>, logged: Logged) {
