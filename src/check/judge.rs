@@ -270,6 +270,7 @@ impl Judge {
         protocol.read_spelling(message, &mut body);
         let logged = self.history.logged(message, event.dir, &body);
         if received {
+            self.tally.exercise(&frames.discriminator);
             self.tally.exercise(&frames.message);
             match (message, answers) {
                 (_, Some(false)) => self.unmatched(&protocol, &body, index),
@@ -436,7 +437,10 @@ impl Judge {
             }
             Some(other) => format!("{at} must be a string, not {}", crate::protocol::shorten(other)),
         };
-        let ids = &protocol.extension.frames.message;
+        let frames = &protocol.extension.frames;
+        let named = at.get(body).is_some_and(Value::is_string);
+        let ids =
+            if named || frames.discriminator.is_empty() { &frames.message } else { &frames.discriminator };
         if let Some(violation) = self.tally.broken(&Check::Message, ids, index, message) {
             violation.actual = Some(evidence(body));
         }

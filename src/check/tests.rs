@@ -71,6 +71,21 @@ fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
 }
 
 #[test]
+fn a_frame_without_a_type_may_have_requirements_of_its_own() {
+    let nameless = [json!({ "kind": "say" }), json!({ "type": 7 })];
+    let misnamed = [json!({ "type": "shout" })];
+    for (rules, without, unlisted) in [
+        (json!({ "message": ["R-1"] }), 2, 1),
+        (json!({ "discriminator": ["R-1"] }), 2, 0),
+        (json!({ "discriminator": ["R-1"], "message": ["R-1"] }), 2, 1),
+    ] {
+        let protocol = protocol(&json!({ "frames": rules }));
+        assert_eq!(judge(&protocol, &nameless).0, without, "{rules}");
+        assert_eq!(judge(&protocol, &misnamed).0, unlisted, "{rules}");
+    }
+}
+
+#[test]
 fn what_came_while_nobody_was_there_is_not_missed() {
     let protocol = protocol(&json!({
         "session": { "id": [{ "on": "log", "at": "/room" }] },

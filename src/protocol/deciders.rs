@@ -53,7 +53,12 @@ impl<'p> Deciders<'p> {
             message.decides().for_each(|id| index.add(id, Decider::Schema(&message.name)));
         }
         let frames = &protocol.extension.frames;
-        let frames = [("object", &frames.object), ("message", &frames.message), ("schema", &frames.schema)];
+        let frames = [
+            ("object", &frames.object),
+            ("discriminator", &frames.discriminator),
+            ("message", &frames.message),
+            ("schema", &frames.schema),
+        ];
         for (rule, ids) in frames {
             index.add_all(ids, Decider::Frames(rule));
         }

@@ -130,7 +130,10 @@ pub struct FrameRules {
     /// more than the limit.
     #[serde(default)]
     pub object: Ids,
-    /// Violated by an object whose discriminator is missing, is not a string, or does not name a message of the server.
+    /// Violated by an object whose discriminator is missing or is not a string. If there are none, those of `message` are.
+    #[serde(default)]
+    pub discriminator: Ids,
+    /// Violated by an object whose discriminator does not name a message of the server.
     #[serde(default)]
     pub message: Ids,
     /// Exercised by every message that validates against its schema, and violated by a schema violation at a

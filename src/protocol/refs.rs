@@ -144,7 +144,7 @@ refer!(Extension {
     ]
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
-refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });
+refer!(FrameRules { parts: [], ids: [object, discriminator, message, schema], other: [] });
 refer!(Session { parts: [id], ids: [], other: [join, is_single] });
 refer!(UpgradeRules { parts: [], ids: [covers], other: [headers, protocols, selects] });
 refer!(Exchange {

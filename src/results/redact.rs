@@ -166,6 +166,16 @@ mod tests {
         assert_eq!(secrets.report(json!({ "a": ["abcdef", 1] })), json!({ "a": ["[redacted]", 1] }));
     }
 
+    #[test]
+    fn a_word_that_begins_like_a_secret_is_shown() {
+        let secrets = Secrets::new("ws://h/", &[], &["state-of-affairs".to_owned()]);
+        for text in ["State", "- expect: State"] {
+            assert_eq!(secrets.text(text.to_owned()), text);
+        }
+        assert_eq!(secrets.text("State…".to_owned()), "[redacted]…");
+        assert!(secrets.text(format!("{} state", "x".repeat(80))).ends_with(" [redacted]"));
+    }
+
     /// A secret as servers, proxies and libraries write it.
     fn spelt(secret: &str, way: usize) -> String {
         use base64::Engine as _;

@@ -9,6 +9,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 const UNAMBIGUOUS: usize = 8;
 /// The shortest beginning of a secret that is masked where a text was cut, in bytes.
 const CUT: usize = 4;
+/// A shorter text is not cut without a mark, in bytes: a word that it ends with may well begin like a secret.
+const UNMARKED: usize = 64;
 
 /// Bytes that are looked for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,7 +180,10 @@ const WRITTEN: usize = 16;
 /// The places of a text that show a secret, each once and in order.
 pub(super) fn places(needles: &[Needle], written: &[u8]) -> Vec<Range<usize>> {
     // Behind what is cut stands a mark, or nothing.
-    let cut = |at: usize| at == written.len() || written[at..].starts_with("…".as_bytes());
+    let cut = |at: usize| match &written[at..] {
+        [] => at >= UNMARKED,
+        rest => rest.starts_with("…".as_bytes()),
+    };
     let mut found = Vec::new();
     needles.iter().for_each(|needle| needle.find(written, cut, &mut found));
     let longest = needles.iter().map(Needle::length).max().unwrap_or(0);

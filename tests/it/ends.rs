@@ -150,6 +150,15 @@ cases:
       - raw: die
       - expect: close
       - { never: error }
+  - name: tolerated
+    title: What comes may be missed, and is looked at
+    settle: false
+    steps:
+      - { open: alice, opening: none }
+      - raw: die
+      - { expect: error, warns: true, save: { code: /code } }
+      - check: { properties: { code: { const: BAD_ARGUMENT } } }
+      - assert: { equal: ["{{code}}", BAD_ARGUMENT] }
   - name: forbidden
     title: A frame that RFC 6455 forbids ends the connection
     settle: false
@@ -262,6 +271,13 @@ fn only_a_close_frame_closes() {
         ("minicodex", resets, "closed", 1, &["the connection was reset, where a close frame was expected"]),
         ("minicodex", closes, "never-closed", 1, &["with code 1011, which is not allowed here"]),
         ("minicodex", half_closes, "never-closed", 1, &["without a close frame, which is not allowed here"]),
+        (
+            "minicodex",
+            closes,
+            "tolerated",
+            0,
+            &["with code 1011 instead of sending error", "1 passed with warnings"],
+        ),
         ("minicodex", closes, "either", 0, &["1 passed"]),
         ("minicodex", closes, "forbidden", 0, &["1 passed"]),
         ("minicodex", half_closes, "forbidden", 0, &["1 passed"]),

@@ -5,6 +5,7 @@ use crate::reference::faults::faults;
 faults! {
     BinaryFrames "binary-frames" "TextDelta is sent as a binary message." ["CO-CN-9"];
     PongInAnArray "pong-in-an-array" "Pong comes inside an array." ["CO-CN-9"];
+    NamelessFrames "nameless-frames" "The type of TextDelta is under another key." ["CO-CN-9"];
     LowerCaseTypes "lower-case-types" "TextDelta is called text_delta." ["CO-CN-10"];
     UnlistedType "unlisted-type" "Turn statistics are sent under a type that is not in the list." ["CO-CN-10"];
     GreetsWhenSpokenTo "greets-when-spoken-to" "Connected comes only after the client's first message." ["CO-CN-4"];

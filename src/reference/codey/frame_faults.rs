@@ -28,6 +28,10 @@ fn mutated(defect: Defect, frame: Value) -> Vec<Message> {
     match (defect, kind.as_str()) {
         (Defect::BinaryFrames, "TextDelta") => return vec![Message::binary(frame.to_string().into_bytes())],
         (Defect::PongInAnArray, "Pong") => frame = json!([frame]),
+        (Defect::NamelessFrames, "TextDelta") => {
+            remove(&mut frame, "", "type");
+            frame["kind"] = json!("TextDelta");
+        }
         (Defect::LowerCaseTypes, "TextDelta") => frame["type"] = json!("text_delta"),
         (Defect::UnlistedType, "Finished") => {
             return vec![text(&json!({ "type": "TurnStats", "turns": 1 })), text(&frame)];

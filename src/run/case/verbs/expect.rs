@@ -61,6 +61,8 @@ impl Interpreter<'_> {
                 }
                 WaitOutcome::Ended(message) => {
                     let blame = self.absent(cx, names, cx.blame);
+                    self.client(client)?.inbox.taken = Taken::Missed;
+                    self.vars.miss(verb.save.keys());
                     return self.fail_on_end(Check::Step, client, &blame, message);
                 }
                 WaitOutcome::Missed(message, instead) => {
