@@ -25,31 +25,95 @@ enum Kind {
     Decision,
 }
 
-/// A field: name, type, whether it is required, and the defect that overlooks what is wrong with it.
-struct Field(&'static str, Kind, bool, Option<Defect>);
+/// A field: name, type, whether it is required, and the defects that overlook what is wrong with it.
+struct Field(&'static str, Kind, bool, &'static [Overlooked]);
+
+/// A defect that takes a value which is not as it must be; of an absent one, or of null, `None`.
+struct Overlooked(Defect, fn(Option<&Value>) -> bool);
+
+const ANYTHING: fn(Option<&Value>) -> bool = |_| true;
+const ABSENT: fn(Option<&Value>) -> bool = |value| value.is_none();
+const WRONG: fn(Option<&Value>) -> bool = |value| value.is_some();
 
 fn fields(message: &str) -> Option<&'static [Field]> {
     Some(match message {
         "user_message" => &[
-            Field("content", Kind::Text, true, None),
-            Field("role", Kind::Role, false, Some(Defect::AnyRole)),
+            Field(
+                "content",
+                Kind::Text,
+                true,
+                &[
+                    Overlooked(Defect::ContentMayBeMissing, ABSENT),
+                    Overlooked(Defect::AnyContent, WRONG),
+                    Overlooked(Defect::ListsAreContent, |value| value.is_some_and(Value::is_array)),
+                ],
+            ),
+            Field(
+                "role",
+                Kind::Role,
+                false,
+                &[Overlooked(Defect::AnyRole, ANYTHING), Overlooked(Defect::RolesInAnyCase, is_capital_role)],
+            ),
         ],
         "tool_result" => &[
-            Field("call_id", Kind::Text, true, Some(Defect::ResultWithoutCallIdIsIgnored)),
-            Field("result", Kind::Object, false, None),
-            Field("error", Kind::Text, false, Some(Defect::AnyResultError)),
+            Field(
+                "call_id",
+                Kind::Text,
+                true,
+                &[
+                    Overlooked(Defect::ResultWithoutCallIdIsIgnored, ANYTHING),
+                    Overlooked(Defect::ResultWithoutCallIdAnswers, ABSENT),
+                ],
+            ),
+            Field("result", Kind::Object, false, &[]),
+            Field(
+                "error",
+                Kind::Text,
+                false,
+                &[
+                    Overlooked(Defect::AnyResultError, ANYTHING),
+                    Overlooked(Defect::ResultErrorsAreNumbers, |value| value.is_some_and(Value::is_number)),
+                ],
+            ),
         ],
         "hitl_decision" => &[
-            Field("call_id", Kind::Text, true, Some(Defect::DecidesWithoutCallId)),
-            Field("decision", Kind::Decision, true, None),
-            Field("modified_arguments", Kind::Object, false, Some(Defect::AnyModifiedArguments)),
-            Field("feedback", Kind::Text, false, None),
+            Field(
+                "call_id",
+                Kind::Text,
+                true,
+                &[
+                    Overlooked(Defect::DecidesWithoutCallId, ANYTHING),
+                    Overlooked(Defect::DecisionWithoutCallIdIsIgnored, ABSENT),
+                ],
+            ),
+            Field(
+                "decision",
+                Kind::Decision,
+                true,
+                &[
+                    Overlooked(Defect::DecisionMayBeMissing, ABSENT),
+                    Overlooked(Defect::MissingDecisionsReject, ABSENT),
+                    Overlooked(Defect::AnyDecision, WRONG),
+                    Overlooked(Defect::UnknownDecisionsReject, WRONG),
+                ],
+            ),
+            Field(
+                "modified_arguments",
+                Kind::Object,
+                false,
+                &[Overlooked(Defect::AnyModifiedArguments, ANYTHING)],
+            ),
+            Field("feedback", Kind::Text, false, &[]),
         ],
         "switch_agent" => {
-            &[Field("agent_type", Kind::Text, true, None), Field("content", Kind::Text, true, None)]
+            &[Field("agent_type", Kind::Text, true, &[]), Field("content", Kind::Text, true, &[])]
         }
         _ => return None,
     })
+}
+
+fn is_capital_role(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_str).is_some_and(|text| fits(&text.to_ascii_lowercase().into(), Kind::Role))
 }
 
 fn fits(value: &Value, kind: Kind) -> bool {
@@ -73,15 +137,16 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         return Err(refuse("INVALID_TYPE", format!("unknown type {kind:?}")));
     };
     for Field(name, field, required, overlooked) in fields {
-        let overlooks = || overlooked.is_some_and(|defect| behaviour.strikes(defect));
-        match body.get(*name).filter(|value| !value.is_null()) {
+        let given = body.get(*name).filter(|value| !value.is_null());
+        let overlooks =
+            || overlooked.iter().any(|Overlooked(defect, takes)| takes(given) && behaviour.strikes(*defect));
+        match given {
             None if !required || overlooks() => {}
-            None if *name == "content" && behaviour.strikes(Defect::ContentMayBeMissing) => {}
-            None if *name == "decision" && behaviour.strikes(Defect::DecisionMayBeMissing) => {}
+            None if *name == "content"
+                && body.contains_key("content")
+                && behaviour.strikes(Defect::NullIsContent) => {}
             None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
             Some(value) if fits(value, *field) || overlooks() => {}
-            Some(_) if *name == "content" && behaviour.strikes(Defect::AnyContent) => {}
-            Some(_) if *name == "decision" && behaviour.strikes(Defect::AnyDecision) => {}
             Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),
         }
     }

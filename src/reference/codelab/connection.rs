@@ -72,7 +72,14 @@ impl Peer<'_> {
     /// Enters the session that the path names. Two ids stand for sessions that nobody may enter.
     fn join(&mut self, path: &str) {
         let path = path.split('?').next().unwrap_or_default();
-        let id = path.strip_prefix("/ws/").unwrap_or_default();
+        let given = path.strip_prefix("/ws/").unwrap_or_default();
+        let mut folded = given.to_owned();
+        self.own.mutate(&mut folded, |defect, id| {
+            if defect == Defect::SessionIdsInAnyCase {
+                id.make_ascii_lowercase();
+            }
+        });
+        let id = folded.as_str();
         let barred = match id {
             "expired" if !self.has(Defect::ExpiredIsFine) => Some("SESSION_EXPIRED"),
             "unauthorized" if !self.has(Defect::UnauthorizedIsFine) => Some("UNAUTHORIZED"),
@@ -115,6 +122,8 @@ impl Peer<'_> {
             json!({ "type": "failure", "content": content })
         } else if self.behaviour().strikes(Defect::ErrorWithoutContent) {
             json!({ "type": "error", "message": content })
+        } else if self.behaviour().strikes(Defect::ErrorContentInAnObject) {
+            json!({ "type": "error", "content": { "text": content } })
         } else if self.behaviour().strikes(Defect::UnlistedCode) {
             json!({ "type": "error", "content": content, "code": "E42" })
         } else {
@@ -144,14 +153,22 @@ impl Peer<'_> {
         }
         let body = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(body)) => body,
-            Ok(_) => {
-                if !self.has(Defect::NonObjectsAreIgnored) {
+            Ok(Value::Array(elements)) if self.has(Defect::ListsAreBatches) => {
+                elements.iter().for_each(|element| self.command(element.to_string().as_bytes()));
+                return;
+            }
+            Ok(other) => {
+                let ignored = self.has(Defect::NonObjectsAreIgnored)
+                    || other.is_null() && self.has(Defect::NullIsIgnored);
+                if !ignored {
                     self.refuse(&refuse("INVALID_FORMAT", "not a JSON object"));
                 }
                 return;
             }
             Err(error) => {
-                if !self.has(Defect::BrokenJsonIsIgnored) {
+                let ignored = self.has(Defect::BrokenJsonIsIgnored)
+                    || error.is_eof() && self.has(Defect::CutJsonIsIgnored);
+                if !ignored {
                     self.refuse(&refuse("INVALID_FORMAT", error.to_string()));
                 }
                 if self.has(Defect::ClosesOnBrokenJson) {
@@ -164,6 +181,13 @@ impl Peer<'_> {
             && self.has(Defect::ClosesOnOddType)
         {
             self.outbox.send(Message::Close(None));
+            return;
+        }
+        if !body.contains_key("type")
+            && let Some(said) = body.get("content").and_then(Value::as_str)
+            && self.has(Defect::MissingTypeIsText)
+        {
+            turn::begin(&session, &mut session.lock(), said);
             return;
         }
         let ignored = match body.get("type").map(|kind| kind.as_str().unwrap_or_default()) {

@@ -45,6 +45,8 @@ pub(super) struct Inner {
     pub abandoned: bool,
     /// The user has rejected a call.
     pub rejected: bool,
+    /// The user has approved a call.
+    pub approved: bool,
     /// The user has rejected a call of the response that is under way.
     just_rejected: bool,
     /// The calls that are open came behind text.
@@ -61,6 +63,13 @@ pub(super) struct Call {
     pub guarded: bool,
     /// What it came to, once that is known.
     pub outcome: Option<String>,
+}
+
+/// A message with another value of a field.
+fn with(body: &Map<String, Value>, name: &str, value: Value) -> Map<String, Value> {
+    let mut body = body.clone();
+    body.insert(name.to_owned(), value);
+    body
 }
 
 pub(super) fn text(frame: &Value) -> Message {
@@ -84,6 +93,18 @@ impl Inner {
         });
         behaviour.mutate(&mut frame, |defect, frame| match defect {
             Defect::CallIdAsNumber => frame["call_id"] = json!(7),
+            Defect::CallIdInAList => frame["call_id"] = json!([call.id]),
+            Defect::ToolInAnObject => frame["tool_name"] = json!({ "name": call.tool }),
+            Defect::ApprovalFlagAsText => frame["requires_approval"] = json!(call.guarded.to_string()),
+            Defect::AsksForCommandsOnly if call.tool != "execute_command" => {
+                frame["requires_approval"] = json!(false);
+            }
+            Defect::ArgumentsUnderAnotherName => {
+                if let Some(map) = frame.as_object_mut() {
+                    let arguments = map.remove("arguments").unwrap_or_default();
+                    map.insert("args".into(), arguments);
+                }
+            }
             Defect::DotsBecomeUnderscores => frame["tool_name"] = json!(call.tool.replace('.', "_")),
             Defect::ArgumentsAsText => frame["arguments"] = json!(frame["arguments"].to_string()),
             Defect::NeverAsks => frame["requires_approval"] = json!(false),
@@ -198,6 +219,9 @@ impl Session {
     /// Tells the IDE of calls; they are open from then on.
     pub fn announce(&self, inner: &mut Inner, calls: Vec<(String, Map<String, Value>)>) {
         inner.calls.clear();
+        if inner.next_call > 0 && self.has(Defect::CallIdsRestart) {
+            inner.next_call = 0;
+        }
         for (tool, args) in calls {
             if inner.next_call == 0 || !self.has(Defect::CallIdsRepeat) {
                 inner.next_call += 1;
@@ -216,7 +240,14 @@ impl Session {
     /// The IDE has run a tool.
     pub fn result(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let of = |name: &str| body.get(name).and_then(Value::as_str);
-        let Some(id) = of("call_id") else { return Ok(()) };
+        let is_open = |call: &Call| call.outcome.is_none() && !call.guarded;
+        let Some(id) = of("call_id") else {
+            let oldest = self.lock().calls.iter().find(|call| is_open(call)).map(|call| call.id.clone());
+            return match oldest.filter(|_| self.has(Defect::ResultWithoutCallIdAnswers)) {
+                Some(id) => self.result(&with(body, "call_id", json!(id))),
+                None => Ok(()),
+            };
+        };
         let outcome = match (body.get("result"), of("error")) {
             (Some(result), _) => {
                 let content = result.get("content").and_then(Value::as_str);
@@ -226,7 +257,6 @@ impl Session {
         };
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let is_open = |call: &Call| call.outcome.is_none() && !call.guarded;
         let mut found = inner.calls.iter().position(|call| is_open(call) && call.id == id);
         self.behaviour.mutate(&mut found, |defect, found| {
             if defect == Defect::ResultsByArrival {
@@ -253,8 +283,21 @@ impl Session {
         if stalls {
             return Ok(());
         }
-        call.outcome = Some(if self.has(Defect::ResultsAreLost) { "done".to_owned() } else { outcome });
+        let mut outcome = outcome;
+        self.behaviour.mutate(&mut outcome, |defect, outcome| match defect {
+            Defect::ResultsAreLost => "done".clone_into(outcome),
+            Defect::ResultsAreCut => *outcome = outcome.chars().take(outcome.chars().count() / 2).collect(),
+            _ => {}
+        });
+        call.outcome = Some(outcome);
         inner.answered.insert(call.id.clone(), false);
+        inner.abandoned |= body.contains_key("error") && self.has(Defect::ErrorResultsEndTurns);
+        if inner.calls.iter().any(is_open) && self.has(Defect::OneResultIsEnough) {
+            for call in inner.calls.iter_mut().filter(|call| is_open(call)) {
+                call.outcome = Some(String::new());
+                inner.answered.insert(call.id.clone(), false);
+            }
+        }
         self.behaviour.note(Happening::ToolEnds);
         self.changed.notify_waiters();
         Ok(())
@@ -299,6 +342,12 @@ impl Session {
         let id = of("call_id").unwrap_or_default();
         let found =
             open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
+        if !body.contains_key("call_id") && self.has(Defect::DecisionWithoutCallIdIsIgnored) {
+            return Ok(());
+        }
+        let is_known = inner.calls.iter().any(|call| call.id == id) || inner.answered.contains_key(id);
+        let oldest = open.first().copied().filter(|_| !is_known);
+        let found = found.or_else(|| oldest.filter(|_| self.has(Defect::UnknownCallsAreTheOldest)));
         let Some(found) = found else { return self.unexpected_answer(inner, id, true) };
         if rejects_silently(body) && self.has(Defect::FeedbackIsRequired) {
             return Err(refuse("MISSING_FIELD", "feedback is missing"));
@@ -318,7 +367,13 @@ impl Session {
     fn settle(&self, inner: &mut Inner, index: usize, decision: &Map<String, Value>) {
         let of = |name: &str| decision.get(name).and_then(Value::as_str);
         let (tool, mut args) = (inner.calls[index].tool.clone(), inner.calls[index].args.clone());
-        let rejects = of("decision") == Some("reject");
+        let rejects = match of("decision") {
+            Some("reject") => true,
+            Some("approve" | "edit") => false,
+            // It came so far by a defect.
+            Some(_) => self.has(Defect::UnknownDecisionsReject),
+            None => self.has(Defect::MissingDecisionsReject) || self.has(Defect::UnknownDecisionsReject),
+        };
         self.behaviour.note(Happening::Decided);
         if rejects {
             self.behaviour.note(Happening::Denial);
@@ -338,6 +393,10 @@ impl Session {
             inner.calls[index].guarded = false;
             return;
         }
+        if rejects && self.has(Defect::RejectedCallsRunQuietly) {
+            inner.run(&tool, &args);
+        }
+        inner.abandoned |= of("decision") == Some("approve") && self.has(Defect::ApprovalEndsTurn);
         let run = if stays { "approved".to_owned() } else { inner.run(&tool, &args) };
         let run = if self.style(Style::OtherWords) { super::variants::reworded(&run) } else { run };
         let outcome = match of("feedback") {
@@ -349,6 +408,7 @@ impl Session {
             _ => "rejected".to_owned(),
         };
         inner.rejected |= rejects;
+        inner.approved |= !rejects;
         inner.just_rejected |= rejects;
         inner.answered.insert(inner.calls[index].id.clone(), true);
         inner.calls[index].outcome = Some(outcome);
@@ -357,7 +417,11 @@ impl Session {
 
     /// An approval that has no effect: a defect.
     fn ignores_approval(&self, decision: &Option<&str>) -> bool {
-        *decision == Some("approve") && self.has(Defect::ApprovedCallsDoNotRun)
+        match decision {
+            Some("approve") => self.has(Defect::ApprovedCallsDoNotRun),
+            Some("edit") => self.has(Defect::EditedCallsDoNotRun),
+            _ => false,
+        }
     }
 
     /// The turn is over: nobody waits for its calls any longer.

@@ -31,6 +31,8 @@ pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
     session.behaviour.mutate(&mut deaf, |defect, deaf| match defect {
         Defect::DedupesByText => *deaf = inner.said.as_deref() == Some(text),
         Defect::StuckAfterRejection => *deaf = inner.rejected,
+        Defect::StuckAfterApproval => *deaf = inner.approved,
+        Defect::QueueHoldsOne => *deaf = inner.busy && !inner.queue.is_empty(),
         _ => {}
     });
     inner.said = Some(text.to_owned());
@@ -140,6 +142,9 @@ impl Turn {
             Defect::AsciiOnly => chunks.iter_mut().for_each(|chunk| {
                 *chunk = chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
             }),
+            Defect::LatinOnly => chunks.iter_mut().for_each(|chunk| {
+                *chunk = chunk.chars().map(|c| if c <= 'ÿ' { c } else { '?' }).collect();
+            }),
             _ => {}
         });
         chunks
@@ -159,6 +164,8 @@ impl Turn {
         } else if self.session.behaviour.strikes(Defect::TokenUnderAnotherName) {
             let token = map.remove("token").unwrap_or_default();
             map.insert("content".into(), token);
+        } else if self.session.behaviour.strikes(Defect::TokenInAList) {
+            map.insert("token".into(), json!([token]));
         } else if self.session.behaviour.strikes(Defect::TokenHasExtra) {
             map.insert("content".into(), json!(token));
         } else if self.session.behaviour.strikes(Defect::TokenWithoutType) {
@@ -204,7 +211,8 @@ impl Agent for Turn {
 
     fn say(&mut self, chunk: Chunk) {
         self.spoke = true;
-        let is_final = self.texts == 0 && !self.unfinished && chunk.index + 1 == chunk.count;
+        let is_last = self.texts == 0 && !self.unfinished && chunk.index + 1 == chunk.count;
+        let is_final = is_last && !(chunk.count > 3 && self.has(Defect::LongResponsesAreNotFinal));
         if chunk.index == 2 && !is_final && self.has(Defect::LosesTokens) {
             return;
         }
