@@ -33,7 +33,7 @@ faults! {
     TextBeforeCallsStaysOpen "text-before-calls-stays-open" "Text before a call has no final token." ["CL-TC-9"];
     DropsDottedCalls "drops-dotted-calls" "A call of a tool whose name has a dot is not passed on." ["CL-UM-1"];
     ContentMayBeMissing "content-may-be-missing" "A user_message without content is accepted." ["CL-UM-2"];
-    NullIsContent "null-is-content" "A user_message whose content is null is accepted." ["CL-UM-2"];
+    NullIsContent "null-is-content" "A user_message whose content is null is accepted." ["CL-UM-2", "CL-UM-3"];
     AnyContent "any-content" "Content that is not a string is accepted." ["CL-UM-3"];
     ListsAreContent "lists-are-content" "A list is accepted as content." ["CL-UM-3"];
     RoleIsRequired "role-is-required" "A user_message without role is refused." ["CL-UM-4"];
@@ -73,11 +73,11 @@ faults! {
     ResultsApprove "results-approve" "A result of a call that awaits approval approves it." ["CL-HI-1"];
     DoesNotWaitForCommands "does-not-wait-for-commands" "The agent continues without the decision about a command." ["CL-HI-1"];
     ApprovedCallsDoNotRun "approved-calls-do-not-run" "An approved call does not run." ["CL-HI-13", "CL-HI-2"];
-    ApprovalEndsTurn "approval-ends-turn" "The turn ends without a word when a call is approved." ["CL-HI-2"];
+    ApprovalEndsTurn "approval-ends-turn" "The turn ends without a word when a call is approved." ["CL-HI-13", "CL-HI-2"];
     EditsAreIgnored "edits-are-ignored" "An edited call runs with its original arguments." ["CL-HI-3"];
     EditedCallsDoNotRun "edited-calls-do-not-run" "An edited call does not run." ["CL-HI-3"];
     RejectedCallsRun "rejected-calls-run" "A rejected call runs nevertheless." ["CL-HI-13", "CL-HI-4"];
-    RejectedCallsRunQuietly "rejected-calls-run-quietly" "A rejected call runs, and the agent is told of the rejection." ["CL-HI-4"];
+    RejectedCallsRunQuietly "rejected-calls-run-quietly" "A rejected call runs, and the agent is told of the rejection." ["CL-HI-13", "CL-HI-4"];
     FeedbackIsLost "feedback-is-lost" "The feedback of a rejection does not reach the agent." ["CL-HI-5"];
     FeedbackIsRequired "feedback-is-required" "A rejection without feedback is refused." ["CL-HI-6"];
     AnyDecision "any-decision" "An unknown decision is treated as an approval." ["CL-HI-7"];
@@ -93,7 +93,7 @@ faults! {
     EmptyEditsDrop "empty-edits-drop" "An edit without modified_arguments is refused, and its call is lost." ["CL-HI-12"];
     OneDecisionForAll "one-decision-for-all" "A decision decides every open call." ["CL-HI-13"];
     StuckAfterRejection "stuck-after-rejection" "After a rejection no user_message is answered." ["CL-HI-16"];
-    StuckAfterApproval "stuck-after-approval" "After an approval no user_message is answered." ["CL-HI-16"];
+    StuckAfterApproval "stuck-after-approval" "After an approval no user_message is answered." ["CL-HI-16", "CL-UM-9"];
     ErrorWithoutContent "error-without-content" "An error has its text in message instead of content." ["CL-ER-1", "CL-TRN-10"];
     ErrorContentInAnObject "error-content-in-an-object" "The content of an error is an object." ["CL-ER-1", "CL-TRN-10"];
     BrokenJsonIsIgnored "broken-json-is-ignored" "Text that is not JSON gets no answer." ["CL-ER-2"];
