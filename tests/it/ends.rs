@@ -159,6 +159,15 @@ cases:
       - { expect: error, warns: true, save: { code: /code } }
       - check: { properties: { code: { const: BAD_ARGUMENT } } }
       - assert: { equal: ["{{code}}", BAD_ARGUMENT] }
+  - name: left-out
+    title: A step that is left out gives no value, which is no mistake of the case
+    settle: false
+    steps:
+      - { open: alice, opening: none }
+      - raw: die
+      - { expect: error, warns: true, save: { code: /code } }
+      - { expect: error, when: { equal: ['{{code|"none"}}', BAD_ARGUMENT] }, save: { more: /message } }
+      - assert: { equal: ["{{more}}", "no"] }
   - name: forbidden
     title: A frame that RFC 6455 forbids ends the connection
     settle: false
@@ -275,6 +284,13 @@ fn only_a_close_frame_closes() {
             "minicodex",
             closes,
             "tolerated",
+            0,
+            &["with code 1011 instead of sending error", "1 passed with warnings"],
+        ),
+        (
+            "minicodex",
+            closes,
+            "left-out",
             0,
             &["with code 1011 instead of sending error", "1 passed with warnings"],
         ),

@@ -73,7 +73,7 @@ faults! {
     ResultsApprove "results-approve" "A result of a call that awaits approval approves it." ["CL-HI-1"];
     DoesNotWaitForCommands "does-not-wait-for-commands" "The agent continues without the decision about a command." ["CL-HI-1"];
     ApprovedCallsDoNotRun "approved-calls-do-not-run" "An approved call does not run." ["CL-HI-13", "CL-HI-2"];
-    ApprovalEndsTurn "approval-ends-turn" "The turn ends without a word when a call is approved." ["CL-HI-13", "CL-HI-2"];
+    ApprovalEndsTurn "approval-ends-turn" "The turn ends without a word when a call is approved." ["CL-AM-3", "CL-HI-13", "CL-HI-2"];
     EditsAreIgnored "edits-are-ignored" "An edited call runs with its original arguments." ["CL-HI-3"];
     EditedCallsDoNotRun "edited-calls-do-not-run" "An edited call does not run." ["CL-HI-3"];
     RejectedCallsRun "rejected-calls-run" "A rejected call runs nevertheless." ["CL-HI-13", "CL-HI-4"];
