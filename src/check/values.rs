@@ -21,6 +21,24 @@ pub(super) fn whole_number(number: &serde_json::Number) -> Option<i128> {
     exact.or_else(float)
 }
 
+/// Whether two values are equal as JSON: numbers by value, objects without an order.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => match (whole_number(one), whole_number(other)) {
+            (None, None) => one.as_f64() == other.as_f64(),
+            (one, other) => one == other,
+        },
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(key, one)| other.get(key).is_some_and(|other| same(one, other));
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
 /// A counter's value: a whole number, however large or written. `None`: it is none.
 pub(crate) fn counter(value: &Value) -> Option<i128> {
     value.as_number().and_then(whole_number)
@@ -32,4 +50,28 @@ pub(crate) fn counter_json(counter: i128) -> Value {
         .map(Value::from)
         .or_else(|_| u64::try_from(counter).map(Value::from))
         .unwrap_or_else(|_| Value::from(counter.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_are_the_same_by_value() {
+        let sames = [
+            (json!(7), json!(7.0), true),
+            (json!({ "a": [1, { "b": 2.0 }] }), json!({ "a": [1.0, { "b": 2 }] }), true),
+            (json!({ "a": 1, "b": 2 }), json!({ "b": 2, "a": 1 }), true),
+            (json!(7.5), json!(7.5), true),
+            (json!(7), json!(7.5), false),
+            (json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_993_u64), false),
+            (json!({ "a": 1 }), json!({ "a": 1, "b": null }), false),
+            (json!([1]), json!([1, 1]), false),
+            (json!("7"), json!(7), false),
+        ];
+        for (one, other, expected) in sames {
+            assert_eq!((same(&one, &other), same(&other, &one)), (expected, expected), "{one} {other}");
+        }
+    }
 }

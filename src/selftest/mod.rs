@@ -5,6 +5,7 @@ pub mod counts;
 mod driver;
 pub mod faults;
 mod harmless;
+mod reach;
 pub mod report;
 pub mod steps;
 pub mod styles;

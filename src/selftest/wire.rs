@@ -14,6 +14,7 @@ use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
 use crate::selftest::driver::{AT_ONCE, false_alarms_of, sampled, side_by_side};
 use crate::selftest::harmless::Harmless;
+use crate::selftest::reach::Reach;
 use crate::selftest::subject::{Defect, Subject};
 use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
@@ -72,8 +73,8 @@ pub struct Mutant {
 /// A mutant may silence a server; this is long on loopback.
 const SHORT: Duration = Duration::from_millis(700);
 
-/// Runs the suite against mutants of the wire, and reports each to `sink`. Of a user's own server only cases count that pass without a
-/// mutation; `skipped` is told those that do not.
+/// Runs the suite against mutants of the wire, and reports each to `sink`. A mutant meets only the cases in which its message comes. Of
+/// a user's own server only cases count that pass without a mutation; `skipped` is told those that do not.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -86,40 +87,46 @@ pub async fn selftest(
     skipped: &mut (dyn FnMut(&str) + Send),
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
+    let (passed, reach) = as_it_is(protocol, cases, subject, options).await?;
     let (cases, short, at_once) = match subject {
         Subject::Reference(_) => (cases.to_vec(), SHORT, AT_ONCE),
         // It may need all the time that it is given.
         Subject::Own(_) => {
-            (passing(protocol, cases, subject, options, skipped).await?, options.timing.step_deadline, 1)
+            let (passing, other): (Vec<_>, Vec<_>) =
+                cases.iter().cloned().partition(|case| passed.contains(&case.id));
+            other.iter().for_each(|case| skipped(&case.id));
+            (passing, options.timing.step_deadline, 1)
         }
     };
     let harmless = Harmless::new(&protocol.extension.mutants);
     let mut all = mutations(protocol);
     all.retain(|mutation| plan.chooses(mutation));
     let mutations = sampled(all, plan.sample, SeededRng::new(plan.seed, 1)).into_iter().map(Arc::new);
-    let tries =
-        mutations.map(|mutation| one(protocol, &cases, subject, (options, short), mutation, &harmless));
+    let tries = mutations.map(|mutation| {
+        let cases = reach.cases(&cases, &mutation);
+        one(protocol, cases, subject, (options, short), mutation, &harmless)
+    });
     side_by_side(tries, at_once, |mutant| sink(&mutant)).await
 }
 
-/// The cases that pass against a server as it is.
-async fn passing(
+/// The cases that pass against a server as it is, and what each of them receives.
+async fn as_it_is(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     subject: &Subject,
     options: &RunOptions,
-    skipped: &mut (dyn FnMut(&str) + Send),
-) -> Result<Vec<LoadedCase>, RunError> {
-    let mut passed = BTreeSet::new();
+) -> Result<(BTreeSet<String>, Reach), RunError> {
+    let (mut passed, mut reach) = (BTreeSet::new(), Reach::default());
     let mut on_case = |report: &CaseReport| {
         if report.verdict == Verdict::Passed {
             passed.insert(report.case.clone());
-        } else {
-            skipped(&report.case);
         }
+        reach.add(report);
     };
-    subject.run(None, protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
-    Ok(cases.iter().filter(|case| passed.contains(&case.id)).cloned().collect())
+    let mut options = options.clone();
+    options.kept.frames = true;
+    subject.run(None, protocol, cases.to_vec(), options, &mut on_case).await?;
+    Ok((passed, reach))
 }
 
 /// All mutations of a protocol's messages, message by message.
@@ -157,21 +164,25 @@ pub(super) fn mutations(protocol: &Arc<Protocol>) -> Vec<Mutation> {
 
 async fn one(
     protocol: &Arc<Protocol>,
-    cases: &[LoadedCase],
+    cases: Vec<LoadedCase>,
     subject: &Subject,
     (options, short): (&RunOptions, Duration),
     mutation: Arc<Mutation>,
     harmless: &Harmless<'_>,
 ) -> Result<Mutant, RunError> {
+    let declared = harmless.of(&mutation.name());
+    if cases.is_empty() {
+        let (outcome, by) = (MutantOutcome::NotReached, BTreeSet::new());
+        return Ok(Mutant { name: mutation.name(), outcome, by, hits: 0, declared });
+    }
     let defect = Defect::Mutation(Arc::clone(&mutation));
     let run = async |cases, options, on_case: &mut (dyn FnMut(&CaseReport) + Send)| {
         subject.run(Some(&defect), protocol, cases, options, on_case).await
     };
-    let held = false_alarms_of(cases, options, short, &[], run).await?;
+    let held = false_alarms_of(&cases, options, short, &[], run).await?;
     let killed = !held.is_nothing();
     let hits = mutation.hits.load(Ordering::Relaxed);
     let by = if hits > 0 { held.by.into_keys().collect() } else { BTreeSet::new() };
-    let declared = harmless.of(&mutation.name());
     let outcome = match (killed, hits) {
         // Whatever was found then is not its doing.
         (_, 0) => MutantOutcome::NotReached,

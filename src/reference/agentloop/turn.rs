@@ -244,9 +244,11 @@ impl Player {
         for command in &commands {
             outcomes.push(self.outcome(command).await?);
         }
-        if self.has(Defect::OutputsCrossed) {
-            outcomes.rotate_left(1);
-        }
+        self.conversation.behaviour().mutate(&mut outcomes, |defect, outcomes| {
+            if defect == Defect::OutputsCrossed {
+                outcomes.rotate_left(1);
+            }
+        });
         let mut outputs: Vec<Value> = (ids.iter().zip(&commands).zip(&outcomes))
             .map(|((id, command), outcome)| command.output(id, outcome, self.conversation.behaviour()))
             .collect();

@@ -28,12 +28,13 @@ enum Kind {
 /// A field: name, type, whether it is required, and the defects that overlook what is wrong with it.
 struct Field(&'static str, Kind, bool, &'static [Overlooked]);
 
-/// A defect that takes a value which is not as it must be; of an absent one, or of null, `None`.
+/// A defect that takes a value which is not as it must be: the value as it was sent.
 struct Overlooked(Defect, fn(Option<&Value>) -> bool);
 
 const ANYTHING: fn(Option<&Value>) -> bool = |_| true;
-const ABSENT: fn(Option<&Value>) -> bool = |value| value.is_none();
-const WRONG: fn(Option<&Value>) -> bool = |value| value.is_some();
+const ABSENT: fn(Option<&Value>) -> bool = |value| value.is_none_or(Value::is_null);
+const NULL: fn(Option<&Value>) -> bool = |value| value.is_some_and(Value::is_null);
+const WRONG: fn(Option<&Value>) -> bool = |value| value.is_some_and(|value| !value.is_null());
 
 fn fields(message: &str) -> Option<&'static [Field]> {
     Some(match message {
@@ -44,6 +45,7 @@ fn fields(message: &str) -> Option<&'static [Field]> {
                 true,
                 &[
                     Overlooked(Defect::ContentMayBeMissing, ABSENT),
+                    Overlooked(Defect::NullIsContent, NULL),
                     Overlooked(Defect::AnyContent, WRONG),
                     Overlooked(Defect::ListsAreContent, |value| value.is_some_and(Value::is_array)),
                 ],
@@ -137,14 +139,11 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         return Err(refuse("INVALID_TYPE", format!("unknown type {kind:?}")));
     };
     for Field(name, field, required, overlooked) in fields {
-        let given = body.get(*name).filter(|value| !value.is_null());
+        let sent = body.get(*name);
         let overlooks =
-            || overlooked.iter().any(|Overlooked(defect, takes)| takes(given) && behaviour.strikes(*defect));
-        match given {
+            || overlooked.iter().any(|Overlooked(defect, takes)| takes(sent) && behaviour.strikes(*defect));
+        match sent.filter(|value| !value.is_null()) {
             None if !required || overlooks() => {}
-            None if *name == "content"
-                && body.contains_key("content")
-                && behaviour.strikes(Defect::NullIsContent) => {}
             None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
             Some(value) if fits(value, *field) || overlooks() => {}
             Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),

@@ -14,6 +14,7 @@ use super::styles::Style;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{Clients, Outbox};
 use crate::reference::engine::notes::{self, Class, Notes};
+use crate::reference::faults::spoil;
 
 /// Frames that are kept while no client is there; older ones are lost.
 const MAX_MISSED: usize = 10_000;
@@ -99,12 +100,7 @@ impl Inner {
             Defect::AsksForCommandsOnly if call.tool != "execute_command" => {
                 frame["requires_approval"] = json!(false);
             }
-            Defect::ArgumentsUnderAnotherName => {
-                if let Some(map) = frame.as_object_mut() {
-                    let arguments = map.remove("arguments").unwrap_or_default();
-                    map.insert("args".into(), arguments);
-                }
-            }
+            Defect::ArgumentsUnderAnotherName => spoil::rename(frame, "arguments", "args"),
             Defect::DotsBecomeUnderscores => frame["tool_name"] = json!(call.tool.replace('.', "_")),
             Defect::ArgumentsAsText => frame["arguments"] = json!(frame["arguments"].to_string()),
             Defect::NeverAsks => frame["requires_approval"] = json!(false),
@@ -112,12 +108,7 @@ impl Inner {
             Defect::NoApprovalFlag => {
                 frame.as_object_mut().map(|frame| frame.remove("requires_approval"));
             }
-            Defect::ToolUnderAnotherName => {
-                if let Some(map) = frame.as_object_mut() {
-                    let name = map.remove("tool_name").unwrap_or_default();
-                    map.insert("name".into(), name);
-                }
-            }
+            Defect::ToolUnderAnotherName => spoil::rename(frame, "tool_name", "name"),
             _ => {}
         });
         frame

@@ -12,6 +12,7 @@ use super::styles::Style;
 use crate::cue::{self, Call, Fail, Step};
 use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
+use crate::reference::faults::spoil;
 
 /// How long the IDE may take over a call, unless the tool itself says how long it takes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
@@ -133,18 +134,17 @@ impl Turn {
     }
 
     fn apply_chunk_faults(&self, mut chunks: Vec<String>) -> Vec<String> {
+        let limit = |chunks: &mut Vec<String>, last| {
+            chunks.iter_mut().for_each(|chunk| *chunk = spoil::limit(chunk, last));
+        };
         self.session.behaviour.mutate(&mut chunks, |defect, chunks| match defect {
             Defect::SaysAllAtOnce => *chunks = vec![chunks.concat()],
             Defect::SwapsTokens if chunks.len() > 2 => chunks.swap(0, 1),
             Defect::TrimsTokens => {
                 chunks.iter_mut().for_each(|chunk| *chunk = chunk.trim().to_owned());
             }
-            Defect::AsciiOnly => chunks.iter_mut().for_each(|chunk| {
-                *chunk = chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
-            }),
-            Defect::LatinOnly => chunks.iter_mut().for_each(|chunk| {
-                *chunk = chunk.chars().map(|c| if c <= 'ÿ' { c } else { '?' }).collect();
-            }),
+            Defect::AsciiOnly => limit(chunks, spoil::ASCII),
+            Defect::LatinOnly => limit(chunks, spoil::LATIN_1),
             _ => {}
         });
         chunks
@@ -152,6 +152,10 @@ impl Turn {
 
     fn token(&self, token: &str, is_final: bool) -> Value {
         let mut frame = json!({ "type": "assistant_message", "token": token, "is_final": is_final });
+        if self.session.behaviour.strikes(Defect::TokenUnderAnotherName) {
+            spoil::rename(&mut frame, "token", "content");
+            return frame;
+        }
         let Some(map) = frame.as_object_mut() else { return frame };
         if !is_final && self.session.behaviour.strikes(Defect::EveryTokenIsFinal) {
             map.insert("is_final".into(), json!(true));
@@ -161,9 +165,6 @@ impl Turn {
             map.insert("is_final".into(), json!(is_final.to_string()));
         } else if !is_final && self.session.behaviour.strikes(Defect::FinalOnlyWhenTrue) {
             map.remove("is_final");
-        } else if self.session.behaviour.strikes(Defect::TokenUnderAnotherName) {
-            let token = map.remove("token").unwrap_or_default();
-            map.insert("content".into(), token);
         } else if self.session.behaviour.strikes(Defect::TokenInAList) {
             map.insert("token".into(), json!([token]));
         } else if self.session.behaviour.strikes(Defect::TokenHasExtra) {

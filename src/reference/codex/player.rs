@@ -16,6 +16,7 @@ use super::styles::Style;
 use super::{Behaviour, Core};
 use crate::cue::{self, Call, Fail, Response};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
+use crate::reference::faults::spoil;
 
 /// How a turn leaves its path.
 pub(super) enum Stop {
@@ -227,10 +228,9 @@ impl Agent for Player {
         if self.open.as_ref().is_some_and(|open| open.speech != speech) {
             self.close();
         }
-        let ascii = |text: &str| text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect::<String>();
         let mut text = text;
         if !text.is_ascii() && self.has(Defect::TextIsAscii) {
-            text = ascii(&text);
+            text = spoil::limit(&text, spoil::ASCII);
         }
         if self.open.is_none() {
             let id = self.item_id();
@@ -254,7 +254,7 @@ impl Agent for Player {
                 let mut told = text.clone();
                 self.behaviour.mutate(&mut told, |defect, told| match defect {
                     Defect::DeltasAreCumulative => told.clone_from(&open.text),
-                    Defect::DeltasAreAscii => *told = ascii(told),
+                    Defect::DeltasAreAscii => *told = spoil::limit(told, spoil::ASCII),
                     Defect::DeltasAreTrimmed => *told = told.trim().to_owned(),
                     _ => {}
                 });

@@ -17,6 +17,7 @@ use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
 use crate::reference::engine::notes::{Notes, Outcome};
+use crate::reference::faults::spoil;
 
 /// The one agent of a session.
 pub(super) const AGENT: i64 = 0;
@@ -231,7 +232,7 @@ impl Session {
             .map(|entry| {
                 let lossy = entry.role == "user" && !entry.content.is_ascii() && self.has(Defect::AsciiOnly);
                 let content = match lossy {
-                    true => entry.content.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
+                    true => spoil::limit(&entry.content, spoil::ASCII),
                     false => entry.content.clone(),
                 };
                 let timestamp = variants::timestamp(&self.behaviour, &entry.timestamp);

@@ -177,11 +177,10 @@ impl Peer<'_> {
             }
             _ => self.send(&frame),
         }
-        if self.has(Defect::ErrorStartsRun)
-            && let Some((session, _)) = self.joined.clone()
-        {
+        if let Some((session, _)) = self.joined.clone() {
             let mut inner = session.lock();
-            if inner.run.as_ref().is_none_or(super::session::Run::is_over) {
+            let is_idle = inner.run.as_ref().is_none_or(super::session::Run::is_over);
+            if is_idle && self.has(Defect::ErrorStartsRun) {
                 run::start(&session, &mut inner, "ok", None);
             }
         }

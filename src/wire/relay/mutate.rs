@@ -98,7 +98,8 @@ impl Mutation {
         format!("{message}{field} {} {occurrence}", self.operator.name())
     }
 
-    fn fits(&self, body: &Value) -> bool {
+    /// Whether this is a message that it may strike at.
+    pub fn fits(&self, body: &Value) -> bool {
         let says = self.protocol.type_of(body);
         says == self.message.as_deref() && self.field.as_ref().is_none_or(|field| field.get(body).is_some())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::check::counter;
+use crate::check::{counter, same};
 use crate::protocol::{Matcher, Pattern};
 use crate::results::Check;
 use crate::results::cause::{Cause, LastRequest, Statement, WaitFailure};
@@ -265,11 +265,13 @@ impl Interpreter<'_> {
         Ok(match relation {
             Relation::Equal(values) => {
                 let values = list(values)?;
-                (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
+                (values.windows(2).all(|pair| same(&pair[0], &pair[1])), "equal", values)
             }
             Relation::Differ(values) => {
                 let values = list(values)?;
-                let differ = (1..values.len()).all(|index| !values[..index].contains(&values[index]));
+                let is_new =
+                    |index: usize| !values[..index].iter().any(|before| same(before, &values[index]));
+                let differ = (1..values.len()).all(is_new);
                 (differ, "all different", values)
             }
             Relation::Ascending(values) => {
@@ -279,7 +281,7 @@ impl Interpreter<'_> {
             }
             Relation::Difference(values) => {
                 let values = list(&values[..])?;
-                let number = |index: usize| values.get(index).and_then(Value::as_i64);
+                let number = |index: usize| values.get(index).and_then(counter);
                 let holds =
                     matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
                 (holds, "two numbers and their difference", values)
@@ -315,7 +317,7 @@ impl Interpreter<'_> {
         let at = format!("{}/unchanged", cx.at);
         self.steps(&verb.steps, &at).await?;
         let after = self.state(cx.client).await?;
-        if before == after {
+        if same(&before, &after) {
             return Ok(());
         }
         let message = "the state that the server shows has changed".to_owned();
