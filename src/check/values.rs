@@ -4,10 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A key as text: strings as they are, other values as JSON.
+/// A key as text: strings as they are, numbers by value, other values as JSON.
 pub(crate) fn key_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
+        Value::Number(number) if number.is_f64() => {
+            Cow::Owned(whole_number(number).map_or_else(|| number.to_string(), |whole| whole.to_string()))
+        }
         other => Cow::Owned(other.to_string()),
     }
 }

@@ -62,6 +62,9 @@ pub(super) struct Selftest {
     /// Run nothing: show how many faults violate each MUST that a suite can exercise, where they are fewer than three.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "steps", "explore", "fault", "target", "url"])]
     count: bool,
+    /// With `--count`: add what a file of `--report` says of mutants of the wire and of triggers.
+    #[arg(long, value_name = "FILE", requires = "count")]
+    measured: Option<PathBuf>,
     /// Write what was found to this file, as JSON. What it says of other suites and of other parts (faults, `--triggers`, `--wire`,
     /// `--styles`, `--explore`) stays.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["steps", "count"])]

@@ -80,7 +80,7 @@ fn of_requirements(all: &BTreeMap<&str, RequirementKills>, protocol: &Protocol) 
             Some(Level::May) => "MAY",
             None => "",
         };
-        let RequirementKills { mutants, killed, by_itself, by_another, found } = kills;
+        let RequirementKills { mutants, killed, by_itself, by_another, found, kinds: _ } = kills;
         let _ = writeln!(
             text,
             "| {id} | {level} | {mutants} | {killed} | {by_itself} | {by_another} | {found} |"

@@ -1,7 +1,7 @@
 //! What self-tests have found, as the file that `selftest --report` writes. Each part that runs takes the place of what the file said of
 //! that part, so that parts that run for long can be measured one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,9 @@ pub struct Kills {
     pub survivors: Vec<String>,
     /// The same by requirement, of those that a defect violates or a mutant of the wire was found by.
     pub requirements: BTreeMap<String, RequirementKills>,
+    /// The kinds of mutants of the wire that each requirement has found so far.
+    #[serde(skip)]
+    kinds: BTreeSet<(String, String)>,
 }
 
 /// What became of the defects that violate one requirement.
@@ -83,6 +86,9 @@ pub struct RequirementKills {
     pub by_another: usize,
     /// Mutants of the wire that were found by this requirement. Nothing says which requirements they violate.
     pub found: usize,
+    /// How many kinds of mutants these are: a message, a field and an operator, at whichever of the messages.
+    #[serde(default)]
+    pub kinds: usize,
 }
 
 /// What was held against correct servers with legal styles.
@@ -179,8 +185,12 @@ impl Kills {
                 }
             }
         }
+        let kind = mutant.name.rsplit_once(' ').map_or("", |(kind, _)| kind);
         for id in &mutant.by {
-            self.requirements.entry(id.clone()).or_default().found += 1;
+            let is_new = self.kinds.insert((id.clone(), kind.to_owned()));
+            let of = self.requirements.entry(id.clone()).or_default();
+            of.found += 1;
+            of.kinds += usize::from(is_new);
         }
     }
 
@@ -277,8 +287,8 @@ mod tests {
         add(&["B"], triggers::MutantOutcome::Warned, &["B"]);
         add(&["B"], triggers::MutantOutcome::Unmet, &[]);
         add(&["B"], triggers::MutantOutcome::Harmless, &[]);
-        let a = RequirementKills { mutants: 3, killed: 2, by_itself: 1, by_another: 1, found: 0 };
-        let b = RequirementKills { mutants: 2, killed: 1, by_itself: 0, by_another: 1, found: 0 };
+        let a = RequirementKills { mutants: 3, killed: 2, by_itself: 1, by_another: 1, found: 0, kinds: 0 };
+        let b = RequirementKills { mutants: 2, killed: 1, by_itself: 0, by_another: 1, found: 0, kinds: 0 };
         assert_eq!(kills.requirements, BTreeMap::from([("A".to_owned(), a), ("B".to_owned(), b)]));
         assert_eq!((kills.mutants, kills.killed, kills.by_another), (4, 2, 1));
         assert_eq!((kills.warned, kills.not_met, kills.harmless, kills.survivors.len()), (1, 1, 1, 2));

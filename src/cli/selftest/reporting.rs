@@ -41,7 +41,7 @@ impl Reporting {
     }
 }
 
-fn read(path: &Path) -> Result<Report, Failure> {
+pub(super) fn read(path: &Path) -> Result<Report, Failure> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     serde_json::from_str(&text).map_err(|error| {

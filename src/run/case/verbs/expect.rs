@@ -337,7 +337,11 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
     for body in pieces {
         let Some(piece) = joined.at.iter().find_map(|at| at.text(body)) else { continue };
         let key = joined.by.as_ref().and_then(|by| by.get(body));
-        match texts.iter_mut().find(|(known, _)| *known == key) {
+        let is_of = |known: Option<&Value>| match (known, key) {
+            (Some(known), Some(key)) => same(known, key),
+            (known, key) => known == key,
+        };
+        match texts.iter_mut().find(|(known, _)| is_of(*known)) {
             Some((_, text)) => text.push_str(&piece),
             None => texts.push((key, piece)),
         }
@@ -381,7 +385,7 @@ mod tests {
         let pieces = [
             json!({ "id": 1, "text": "a" }),
             json!({ "id": 2, "text": "x" }),
-            json!({ "id": 1, "parts": [{ "text": "b" }] }),
+            json!({ "id": 1.0, "parts": [{ "text": "b" }] }),
             json!({ "id": 1, "text": 7 }),
         ];
         for (by, expected) in [(json!("/id"), json!(["ab", "x"])), (json!(null), json!("axb"))] {
