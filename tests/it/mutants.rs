@@ -176,3 +176,27 @@ fn musts_with_few_faults_are_counted() {
     let all = frameproof(folder.path(), &["selftest", "codey", "--count", "-v"]);
     assert!(text(&all.stdout).lines().count() > below + 1);
 }
+
+#[test]
+fn what_was_measured_counts_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let selftest = |args: &[&str]| {
+        let output = frameproof(folder.path(), &[&["selftest", "codey"], args].concat());
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let of_pings = |shown: &str| -> Option<usize> {
+        let line = shown.lines().find(|line| line.contains(" CO-PG-1 "))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let (_, plain, _) = selftest(&["--count", "-v"]);
+    let (code, _, problem) =
+        selftest(&["--wire", "--mutant", "Pong {absent,drop,duplicate} every", "--report", "measured.json"]);
+    assert_eq!(code, Some(0), "{problem}");
+    let (_, measured, problem) = selftest(&["--count", "-v", "--measured", "measured.json"]);
+    assert!(of_pings(&measured) > of_pings(&plain), "{measured} {problem}");
+    assert!(measured.contains("on the wire"), "{measured}");
+    let (code, _, problem) = selftest(&["--count", "--measured", "nothing.json"]);
+    assert!(code == Some(2) && problem.contains("nothing.json"), "{problem}");
+    let (code, _, problem) = selftest(&["--measured", "measured.json"]);
+    assert!(code == Some(2) && problem.contains("--count"), "{problem}");
+}

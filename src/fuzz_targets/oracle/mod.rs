@@ -96,14 +96,15 @@ impl Item {
         self.get(at).and_then(Value::as_str)
     }
 
-    /// A key: strings as they are, other values as JSON.
+    /// A key: strings as they are, numbers by value, other values as JSON.
     pub fn key(&self, at: &Pointer) -> Option<String> {
         self.get(at).map(key)
     }
 }
 
 pub(super) fn key(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    let number = || whole(value).map_or_else(|| value.to_string(), |whole| whole.to_string());
+    value.as_str().map_or_else(number, str::to_owned)
 }
 
 /// The whole number that a JSON number stands for, read off its text: `2`, `2.0` and `2e0` are one.
