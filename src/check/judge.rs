@@ -479,6 +479,17 @@ impl Judge {
         }
     }
 
+    /// Whether a duty is still open that would be broken if the trace ended now, everything having been seen.
+    pub fn is_owed(&self) -> bool {
+        let end = self.end(true);
+        self.monitors.iter().any(|monitor| monitor.is_owed(&end))
+    }
+
+    fn end(&self, settled: bool) -> End<'_> {
+        let Seen { newest, abandoned, .. } = &self.seen;
+        End { settled, newest: *newest, pace: self.pace, history: &self.history, abandoned }
+    }
+
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {

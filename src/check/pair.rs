@@ -81,6 +81,11 @@ impl JudgePair {
         }
     }
 
+    /// As [`Judge::is_owed`].
+    pub fn is_owed(&self) -> bool {
+        self.adapted.is_owed()
+    }
+
     /// As [`Judge::finish`].
     pub fn finish(self, settled: bool) -> PairJudged<Outcome> {
         let judged = self.adapted.finish(settled);

@@ -319,7 +319,10 @@ mod tests {
             kills.add_wire(&wire::Mutant { name: "m".to_owned(), outcome, by, hits: 1, declared: None });
         }
         assert_eq!((kills.mutants, kills.killed, kills.harmless, kills.not_met), (2, 1, 1, 1));
-        assert_eq!(kills.requirements["B"], RequirementKills { found: 1, kinds: 1, ..RequirementKills::default() });
+        assert_eq!(
+            kills.requirements["B"],
+            RequirementKills { found: 1, kinds: 1, ..RequirementKills::default() }
+        );
     }
 
     #[test]

@@ -83,6 +83,27 @@ fn the_members_of_a_batch_are_messages_as_any_other() {
     }
 }
 
+/// Longer than the silence that stands for a barrier.
+const LATE: std::time::Duration = std::time::Duration::from_millis(700);
+
+#[test]
+fn a_reply_that_nobody_awaits_may_come_after_the_last_step() {
+    fn late(body: &Value) -> Vec<Value> {
+        std::thread::sleep(LATE);
+        replies(body)
+    }
+    fn never(_: &Value) -> Vec<Value> {
+        Vec::new()
+    }
+    let steps = "      - open: alice\n      - send: { type: ask, id: 7, n: 1 }\n";
+    for (server, expected) in [(late as Answer, 0), (never, 1)] {
+        let folder = folder("both");
+        let (code, shown) = run(&folder, &serve(server), steps);
+        assert_eq!(code, Some(expected), "{shown}");
+        assert_eq!(shown.contains("A-1 MUST"), expected == 1, "{shown}");
+    }
+}
+
 #[test]
 fn replies_to_a_batch_come_in_one_batch_where_the_protocol_demands_it() {
     /// Two batches of one reply each.

@@ -227,6 +227,12 @@ impl Monitor for Correlation {
         self.answered += answered.count() as u64;
     }
 
+    fn is_owed(&self, end: &End<'_>) -> bool {
+        let mut due = self.requests.values().flat_map(Asked::due);
+        !self.rule.missing.is_empty()
+            && due.any(|(request, is_answered)| !is_answered && end.owes(request.event))
+    }
+
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
         if !end.settled || self.rule.missing.is_empty() {
             return;

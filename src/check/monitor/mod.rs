@@ -43,6 +43,10 @@ pub(crate) trait Monitor: Fresh + Send + Sync {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally);
     /// A connection is gone: its state can be dropped, unless the session still needs it.
     fn closed(&mut self, _conn: Conn, _tally: &mut Tally) {}
+    /// Whether something is owed that may still come: at the trace's end it would be a violation.
+    fn is_owed(&self, _end: &End<'_>) -> bool {
+        false
+    }
     /// The trace has ended.
     fn finish(&mut self, _end: &End<'_>, _tally: &mut Tally) {}
     /// What it remembers. Of a monitor with a few numbers a connection: nothing.

@@ -89,6 +89,15 @@ impl Duty {
         }
     }
 
+    /// Whether it is a violation at this end of the trace that this did not come.
+    fn is_broken(&self, owed: &Owed, end: &End<'_>) -> bool {
+        let lasting = Duration::from_millis(self.rule.lasting_ms);
+        end.settled
+            && self.rule.before.is_none()
+            && end.owes(owed.event)
+            && end.newest.saturating_sub(owed.since) >= lasting
+    }
+
     fn never(&self, key: Option<&str>, owed: Owed, how: &str, tally: &mut Tally) {
         tally.exercise(&self.rule.decides);
         let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
@@ -152,14 +161,15 @@ impl Monitor for Response {
         self.keys.memory() + self.open.memory() + self.released.memory()
     }
 
+    fn is_owed(&self, end: &End<'_>) -> bool {
+        self.duty.within.is_none() && self.open.iter().any(|(.., owed)| self.duty.is_broken(owed, end))
+    }
+
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
-        let rule = &self.duty.rule;
-        let lasting = Duration::from_millis(rule.lasting_ms);
         for (_, key, owed) in self.open.iter().filter(|(.., owed)| end.owes(owed.event)) {
             if self.duty.within.is_some() {
                 self.duty.give_up(key, *owed, (end.newest, end.pace), tally);
-            } else if end.settled && rule.before.is_none() && end.newest.saturating_sub(owed.since) >= lasting
-            {
+            } else if self.duty.is_broken(owed, end) {
                 self.duty.never(key, *owed, "never came", tally);
             }
         }

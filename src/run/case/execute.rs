@@ -177,6 +177,9 @@ async fn settle(interpreter: &mut Interpreter<'_>, names: &[String]) -> Result<(
             all = false;
         }
     }
+    if all {
+        interpreter.await_owed().await?;
+    }
     interpreter.settling.settled = all;
     Ok(())
 }

@@ -17,6 +17,8 @@ const SLICES: u32 = 5;
 /// The silence that stands for a barrier where the protocol names neither: a guess, but one that can fail. Without it
 /// whatever follows a `send` would be judged before the server has had time to answer.
 const DEFAULT: Duration = Duration::from_millis(500);
+/// How long what is owed may come after the barrier, at the end of a case.
+const OWED: Duration = Duration::from_secs(1);
 
 impl Interpreter<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
@@ -90,6 +92,13 @@ impl Interpreter<'_> {
         }
         self.settling.silent_at = (self.log.next_index() == before).then_some(before);
         Ok(true)
+    }
+
+    /// Waits for what is owed, such as the reply to a request: a server may be done with what the barrier orders before that.
+    pub(crate) async fn await_owed(&mut self) -> Result<(), Abort> {
+        let until = Instant::now() + self.cx.run.options.timing.scaled(OWED).min(self.deadline(None));
+        while self.judges.is_owed() && self.receive_until(until).await? {}
+        Ok(())
     }
 
     /// Notes for the report that what did not come is known by a window of time only.

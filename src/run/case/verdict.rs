@@ -56,6 +56,11 @@ impl CaseJudges {
         self.judges.abandon(event);
     }
 
+    /// As [`check::Judge::is_owed`].
+    pub fn is_owed(&self) -> bool {
+        self.judges.is_owed()
+    }
+
     /// Ends the case; `settled`: everything that the server had to say has been seen.
     pub fn finish(self, settled: bool) -> PairJudged<check::Outcome> {
         self.judges.finish(settled)
