@@ -131,8 +131,7 @@ fn a_report_holds_each_part_and_becomes_a_table() {
     assert_eq!((&kills["mutants"], &kills["killed"], &kills["not-met"]), (&2.into(), &1.into(), &2.into()));
     assert_eq!(kills["survivors"], serde_json::json!(["no-acknowledgement@first-turn"]), "{kills}");
     let of = &suite["defects"]["faults"]["requirements"]["MC-LIFE-4"];
-    let expected =
-        serde_json::json!({ "mutants": 1, "killed": 1, "by-itself": 1, "by-another": 0, "found": 0 });
+    let expected = serde_json::json!({ "mutants": 1, "killed": 1, "by-itself": 1, "by-another": 0, "found": 0, "kinds": 0 });
     assert_eq!(of, &expected, "{suite}");
     assert_eq!(suite["defects"]["wire under slow"]["killed"], 1, "{suite}");
     assert_eq!(suite["styles"]["alone"], serde_json::json!(["spaced-json"]), "{suite}");

@@ -14,7 +14,7 @@ use super::styles::Style;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{Clients, Outbox};
 use crate::reference::engine::notes::{self, Class, Notes};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// Frames that are kept while no client is there; older ones are lost.
 const MAX_MISSED: usize = 10_000;
@@ -100,7 +100,7 @@ impl Inner {
             Defect::AsksForCommandsOnly if call.tool != "execute_command" => {
                 frame["requires_approval"] = json!(false);
             }
-            Defect::ArgumentsUnderAnotherName => spoil::rename(frame, "arguments", "args"),
+            Defect::ArgumentsUnderAnotherName => mutate::rename(frame, "arguments", "args"),
             Defect::DotsBecomeUnderscores => frame["tool_name"] = json!(call.tool.replace('.', "_")),
             Defect::ArgumentsAsText => frame["arguments"] = json!(frame["arguments"].to_string()),
             Defect::NeverAsks => frame["requires_approval"] = json!(false),
@@ -108,7 +108,7 @@ impl Inner {
             Defect::NoApprovalFlag => {
                 frame.as_object_mut().map(|frame| frame.remove("requires_approval"));
             }
-            Defect::ToolUnderAnotherName => spoil::rename(frame, "tool_name", "name"),
+            Defect::ToolUnderAnotherName => mutate::rename(frame, "tool_name", "name"),
             _ => {}
         });
         frame

@@ -12,7 +12,7 @@ use super::styles::Style;
 use crate::cue::{self, Call, Fail, Step};
 use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// How long the IDE may take over a call, unless the tool itself says how long it takes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
@@ -135,7 +135,7 @@ impl Turn {
 
     fn apply_chunk_faults(&self, mut chunks: Vec<String>) -> Vec<String> {
         let limit = |chunks: &mut Vec<String>, last| {
-            chunks.iter_mut().for_each(|chunk| *chunk = spoil::limit(chunk, last));
+            chunks.iter_mut().for_each(|chunk| *chunk = mutate::limit(chunk, last));
         };
         self.session.behaviour.mutate(&mut chunks, |defect, chunks| match defect {
             Defect::SaysAllAtOnce => *chunks = vec![chunks.concat()],
@@ -143,8 +143,8 @@ impl Turn {
             Defect::TrimsTokens => {
                 chunks.iter_mut().for_each(|chunk| *chunk = chunk.trim().to_owned());
             }
-            Defect::AsciiOnly => limit(chunks, spoil::ASCII),
-            Defect::LatinOnly => limit(chunks, spoil::LATIN_1),
+            Defect::AsciiOnly => limit(chunks, mutate::ASCII),
+            Defect::LatinOnly => limit(chunks, mutate::LATIN_1),
             _ => {}
         });
         chunks
@@ -153,7 +153,7 @@ impl Turn {
     fn token(&self, token: &str, is_final: bool) -> Value {
         let mut frame = json!({ "type": "assistant_message", "token": token, "is_final": is_final });
         if self.session.behaviour.strikes(Defect::TokenUnderAnotherName) {
-            spoil::rename(&mut frame, "token", "content");
+            mutate::rename(&mut frame, "token", "content");
             return frame;
         }
         let Some(map) = frame.as_object_mut() else { return frame };

@@ -16,7 +16,7 @@ use super::styles::Style;
 use super::{Behaviour, Core};
 use crate::cue::{self, Call, Fail, Response};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// How a turn leaves its path.
 pub(super) enum Stop {
@@ -230,7 +230,7 @@ impl Agent for Player {
         }
         let mut text = text;
         if !text.is_ascii() && self.has(Defect::TextIsAscii) {
-            text = spoil::limit(&text, spoil::ASCII);
+            text = mutate::limit(&text, mutate::ASCII);
         }
         if self.open.is_none() {
             let id = self.item_id();
@@ -254,7 +254,7 @@ impl Agent for Player {
                 let mut told = text.clone();
                 self.behaviour.mutate(&mut told, |defect, told| match defect {
                     Defect::DeltasAreCumulative => told.clone_from(&open.text),
-                    Defect::DeltasAreAscii => *told = spoil::limit(told, spoil::ASCII),
+                    Defect::DeltasAreAscii => *told = mutate::limit(told, mutate::ASCII),
                     Defect::DeltasAreTrimmed => *told = told.trim().to_owned(),
                     _ => {}
                 });

@@ -17,7 +17,7 @@ use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
 use crate::reference::engine::notes::{Notes, Outcome};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// The one agent of a session.
 pub(super) const AGENT: i64 = 0;
@@ -232,7 +232,7 @@ impl Session {
             .map(|entry| {
                 let lossy = entry.role == "user" && !entry.content.is_ascii() && self.has(Defect::AsciiOnly);
                 let content = match lossy {
-                    true => spoil::limit(&entry.content, spoil::ASCII),
+                    true => mutate::limit(&entry.content, mutate::ASCII),
                     false => entry.content.clone(),
                 };
                 let timestamp = variants::timestamp(&self.behaviour, &entry.timestamp);

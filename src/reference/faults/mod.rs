@@ -1,7 +1,7 @@
 //! Deliberate defects: those that a dialect has in a table of its own, and those that stand before a correct server.
 
 pub(super) mod frames;
-pub(super) mod spoil;
+pub(super) mod mutate;
 mod table;
 pub(super) mod triggered;
 mod triggered_table;

@@ -14,7 +14,7 @@ use super::variants::{recut, shape_announcement};
 use crate::cue::{self, Fail};
 use crate::reference::engine::notes::{self, Class, Outcome};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Happening, Speech};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// A tool that is at work when its run is aborted is not stopped before it is done, or this old.
 const HALT: Duration = Duration::from_millis(300);
@@ -124,7 +124,7 @@ impl Agent for Player {
         let thinks = chunk.speech == Speech::Thought && !self.session.has(Defect::ReasoningAsText);
         let mut text = chunk.text;
         self.session.behaviour.mutate(&mut text, |defect, text| match defect {
-            Defect::AsciiOnly => *text = spoil::limit(text, spoil::ASCII),
+            Defect::AsciiOnly => *text = mutate::limit(text, mutate::ASCII),
             Defect::LongTextIsCut => *text = text.chars().take(1000).collect(),
             _ => {}
         });

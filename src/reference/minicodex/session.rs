@@ -15,7 +15,7 @@ use super::variants::{is_item, shape_event, shape_item};
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
 use crate::reference::engine::notes::Notes;
 use crate::reference::engine::{Canceller, Happening};
-use crate::reference::faults::spoil;
+use crate::reference::faults::mutate;
 
 /// Events that can be replayed; a larger gap needs a snapshot.
 pub(super) const REPLAY_WINDOW: usize = 256;
@@ -286,7 +286,7 @@ impl Session {
                 event.as_object_mut().map(|event| event.remove("event_id"));
             }
             Defect::TextUnderAnotherName if kind == "assistant_text" => {
-                spoil::rename(event, "text", "content")
+                mutate::rename(event, "text", "content")
             }
             _ => {}
         });
