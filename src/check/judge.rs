@@ -62,6 +62,12 @@ struct Seen {
     abandoned: BTreeSet<u64>,
 }
 
+impl Seen {
+    fn end<'a>(&'a self, settled: bool, pace: Pace, history: &'a History) -> End<'a> {
+        End { settled, newest: self.newest, pace, history, abandoned: &self.abandoned }
+    }
+}
+
 /// What one event turned out to be.
 #[derive(Debug, Default)]
 pub struct Judged {
@@ -481,20 +487,14 @@ impl Judge {
 
     /// Whether a duty is still open that would be broken if the trace ended now, everything having been seen.
     pub fn is_owed(&self) -> bool {
-        let end = self.end(true);
+        let end = self.seen.end(true, self.pace, &self.history);
         self.monitors.iter().any(|monitor| monitor.is_owed(&end))
-    }
-
-    fn end(&self, settled: bool) -> End<'_> {
-        let Seen { newest, abandoned, .. } = &self.seen;
-        End { settled, newest: *newest, pace: self.pace, history: &self.history, abandoned }
     }
 
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {
-        let Seen { newest, abandoned, .. } = &self.seen;
-        let end = End { settled, newest: *newest, pace: self.pace, history: &self.history, abandoned };
+        let end = self.seen.end(settled, self.pace, &self.history);
         for monitor in &mut self.monitors {
             monitor.finish(&end, &mut self.tally);
         }

@@ -60,6 +60,12 @@ impl Response {
             released: BoundedMap::default(),
         })
     }
+
+    /// The duties that are still open, with their keys, but for those whose consequences nobody waits for.
+    fn owed(&self, end: &End<'_>) -> impl Iterator<Item = (Option<&str>, Owed)> {
+        let open = self.open.iter().map(|(_, key, owed)| (key, *owed));
+        open.filter(|(_, owed)| end.owes(owed.event))
+    }
 }
 
 impl Duty {
@@ -90,11 +96,10 @@ impl Duty {
     }
 
     /// Whether it is a violation at this end of the trace that this did not come.
-    fn is_broken(&self, owed: &Owed, end: &End<'_>) -> bool {
+    fn is_broken(&self, owed: Owed, end: &End<'_>) -> bool {
         let lasting = Duration::from_millis(self.rule.lasting_ms);
         end.settled
             && self.rule.before.is_none()
-            && end.owes(owed.event)
             && end.newest.saturating_sub(owed.since) >= lasting
     }
 
@@ -162,15 +167,15 @@ impl Monitor for Response {
     }
 
     fn is_owed(&self, end: &End<'_>) -> bool {
-        self.duty.within.is_none() && self.open.iter().any(|(.., owed)| self.duty.is_broken(owed, end))
+        self.duty.within.is_none() && self.owed(end).any(|(_, owed)| self.duty.is_broken(owed, end))
     }
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
-        for (_, key, owed) in self.open.iter().filter(|(.., owed)| end.owes(owed.event)) {
+        for (key, owed) in self.owed(end) {
             if self.duty.within.is_some() {
-                self.duty.give_up(key, *owed, (end.newest, end.pace), tally);
+                self.duty.give_up(key, owed, (end.newest, end.pace), tally);
             } else if self.duty.is_broken(owed, end) {
-                self.duty.never(key, *owed, "never came", tally);
+                self.duty.never(key, owed, "never came", tally);
             }
         }
     }
