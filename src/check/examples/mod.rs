@@ -187,6 +187,49 @@ mod tests {
         }
     }
 
+    /// The trace with each whole number of the server's messages written as a float: JSON has one kind of number.
+    fn with_floats(trace: &str) -> String {
+        fn rewrite(value: &mut Value) {
+            match value {
+                Value::Number(number) => {
+                    if let Some(whole) = number.as_i64() {
+                        *value = json!(whole as f64);
+                    }
+                }
+                Value::Array(items) => items.iter_mut().for_each(rewrite),
+                Value::Object(members) => members.values_mut().for_each(rewrite),
+                _ => {}
+            }
+        }
+        let line = |line: &str| {
+            let Some((before, text)) = line.split_once("<- ") else { return line.to_owned() };
+            let Ok(mut body) = serde_json::from_str(text) else { return line.to_owned() };
+            rewrite(&mut body);
+            format!("{before}<- {body}")
+        };
+        trace.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_whole_number_that_is_written_as_a_float_is_the_same_to_every_monitor() {
+        // The id of a reply is that of its request as it was written: JSON-RPC 2.0, Response object.
+        for (kind, example) in examples().iter().filter(|(kind, _)| *kind != "correlation") {
+            let violations = |trace: &str| {
+                let judged = example.judge(kind, trace).unwrap_or_else(|errors| panic!("{kind}: {errors}"));
+                let told = judged.violations.iter();
+                told.map(|violation| violation.requirements.clone()).collect::<Vec<_>>()
+            };
+            for trace in [&example.passes, &example.fails] {
+                assert_eq!(
+                    violations(&with_floats(trace)),
+                    violations(trace),
+                    "{kind}:\n{}",
+                    with_floats(trace)
+                );
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_event_is_told() {
         for line in ["", "alice", "close", "x close 99999999 a", "1y2 ", "alice speaks"] {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::check::values::counter;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -41,13 +42,11 @@ impl Monitor for Cadence {
         if !seen.is(&self.on) {
             return;
         }
-        let Some(period) = self.rule.period.get(seen.body).and_then(serde_json::Value::as_u64) else {
-            return;
-        };
+        let Some(period) = self.rule.period.get(seen.body).and_then(counter) else { return };
         let Some((last, event)) = self.last.insert(seen.conn, (seen.at, seen.event)) else { return };
         tally.exercise(&self.rule.decides);
         let gap = seen.at.saturating_sub(last);
-        let period = Duration::from_millis(period);
+        let period = Duration::from_millis(u64::try_from(period).unwrap_or_default());
         // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
         let slack = SLACK + seen.pace.slack();

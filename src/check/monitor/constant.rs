@@ -7,6 +7,7 @@ use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::check::values::same;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Scope};
@@ -62,7 +63,7 @@ impl Monitor for Constant {
                 }
                 Some((first, event)) => {
                     tally.exercise(&self.rule.decides);
-                    if first != value {
+                    if !same(first, value) {
                         let message = format!("{at} is {value}, but was {first}");
                         let (first, event) = (first.clone(), *event);
                         if let Some(violation) =

@@ -10,6 +10,7 @@ use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::check::values::same;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -51,7 +52,7 @@ impl Monitor for Echo {
         {
             tally.exercise(&self.rule.decides);
             let told = self.rule.told.get(seen.body);
-            if told.as_deref() == Some(&asked) {
+            if told.as_deref().is_some_and(|told| same(told, &asked)) {
                 return;
             }
             let shown = told.as_deref().map_or_else(|| "missing".to_owned(), crate::protocol::shorten);

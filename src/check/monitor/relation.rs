@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::tally::Tally;
+use crate::check::values::same;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Comparison, Spot};
 use crate::results::Check;
@@ -28,7 +29,7 @@ impl Relation {
 /// Whether the values relate; `None` where they cannot be compared (the schema judges that).
 fn relates(left: &Value, is: Comparison, right: &Value) -> Option<bool> {
     match is {
-        Comparison::Equal => Some(left == right),
+        Comparison::Equal => Some(same(left, right)),
         Comparison::AtMost => Some(left.as_f64()? <= right.as_f64()?),
         Comparison::NotLater => {
             let time = |value: &Value| value.as_str()?.parse::<jiff::Timestamp>().ok();

@@ -98,9 +98,7 @@ impl Duty {
     /// Whether it is a violation at this end of the trace that this did not come.
     fn is_broken(&self, owed: Owed, end: &End<'_>) -> bool {
         let lasting = Duration::from_millis(self.rule.lasting_ms);
-        end.settled
-            && self.rule.before.is_none()
-            && end.newest.saturating_sub(owed.since) >= lasting
+        end.settled && self.rule.before.is_none() && end.newest.saturating_sub(owed.since) >= lasting
     }
 
     fn never(&self, key: Option<&str>, owed: Owed, how: &str, tally: &mut Tally) {

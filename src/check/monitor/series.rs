@@ -11,6 +11,7 @@ use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::check::values::{self, counter};
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -61,7 +62,7 @@ impl Series {
 
 /// Takes a piece in, or says what is wrong with it.
 fn take(whole: &mut Whole, part: u64, text: &str, same: &[Value]) -> Result<(), String> {
-    if whole.same != same {
+    if !whole.same.iter().zip(same).all(|(first, here)| values::same(first, here)) {
         return Err("a piece differs from the first one of its value in a field that all share".to_owned());
     }
     if part > whole.total || (part == whole.total && whole.parts.contains_key(&0)) {
@@ -86,7 +87,9 @@ impl Monitor for Series {
             return;
         }
         let rule = &self.rule;
-        let number = |at: &crate::frame::Pointer| at.get(seen.body).and_then(Value::as_u64);
+        let number = |at: &crate::frame::Pointer| -> Option<u64> {
+            at.get(seen.body).and_then(counter)?.try_into().ok()
+        };
         // What lacks its parts breaks its schema.
         let (Some(key), Some(part), Some(total), Some(text)) =
             (key, number(&rule.part), number(&rule.total), rule.text.get(seen.body).and_then(Value::as_str))

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::conversation::{Answer, Review};
 use super::faults::Defect;
 use super::items::{self, Command};
@@ -36,8 +38,25 @@ impl Player {
 
     fn request(&self, command: &Command) {
         self.outstanding();
-        let payload = command.request(self.conversation.behaviour());
+        let mut payload = command.request(self.conversation.behaviour());
+        self.keep_patch(&mut payload);
         self.conversation.send(&self.cause, "approval_request", payload);
+    }
+
+    /// A defect: a request without a patch has that of the request before.
+    fn keep_patch(&self, payload: &mut Value) {
+        if !self.conversation.behaviour().prepares(Defect::PatchStays) {
+            return;
+        }
+        let mut inner = self.conversation.lock();
+        match payload.get("applyPatch") {
+            Some(patch) => inner.patch = Some(patch.clone()),
+            None => {
+                let Some(patch) = inner.patch.clone() else { return };
+                payload["applyPatch"] = patch;
+                self.conversation.behaviour().took_effect();
+            }
+        }
     }
 
     fn outstanding(&self) {
@@ -96,7 +115,9 @@ impl Player {
                 }
                 Review::Yes | Review::Always => {
                     self.approve(&command, answer.review);
-                    if answer.review == Review::Yes && self.has(Defect::YesIsNo) {
+                    let denies =
+                        if answer.review == Review::Yes { Defect::YesIsNo } else { Defect::AlwaysDenies };
+                    if self.has(denies) {
                         self.deny(&command, None);
                         return Ok(());
                     }

@@ -140,7 +140,7 @@ impl Peer {
             conversation.refuse(id, "A message needs a type, a string");
             return true;
         };
-        if uuid::Uuid::try_parse(id).is_err() && self.has(Defect::NeedsUuid) {
+        if self.dislikes(id) {
             conversation.error(id, "The id must be a UUID", Value::Null);
             return true;
         }
@@ -164,9 +164,7 @@ impl Peer {
             "get_context_info" => self.context(id, body.contains_key("payload")),
             "manual_compact" => self.compact(id),
             kind if !self.has(Defect::SilentOnUnknownType) => {
-                if kind == "response_item" && self.has(Defect::ObeysServerTypes) {
-                    conversation.count(id, "an item");
-                }
+                self.obey(id, kind);
                 conversation.refuse(id, &format!("Unknown message type: {kind}"));
                 if self.has(Defect::RefusesTwice) {
                     conversation.error(id, "Cannot handle it", Value::Null);
@@ -175,6 +173,27 @@ impl Peer {
             _ => {}
         }
         true
+    }
+
+    /// What defects make of a message that only a server sends, besides refusing it.
+    fn obey(&self, id: &str, kind: &str) {
+        let conversation = &self.conversation;
+        match kind {
+            "response_item" if self.has(Defect::ObeysServerTypes) => conversation.count(id, "an item"),
+            "loading_state" if self.has(Defect::ObeysLoading) => conversation.lock().busy = true,
+            "agent_finished" if self.has(Defect::ObeysFinish) => {
+                conversation.lock().context = super::context::Context::default();
+            }
+            _ => {}
+        }
+    }
+
+    /// A defect refuses the id of a message.
+    fn dislikes(&self, id: &str) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        (uuid::Uuid::try_parse(id).is_err() && self.has(Defect::NeedsUuid))
+            || (id.len() > 36 && self.has(Defect::NeedsShortIds))
+            || (!id.chars().all(is_plain) && self.has(Defect::NeedsPlainIds))
     }
 
     fn compact(&self, id: &str) {
@@ -200,6 +219,10 @@ impl Peer {
 
     fn input(&mut self, id: &str, payload: &Map<String, Value>) {
         let conversation = Arc::clone(&self.conversation);
+        let is_continued = payload.get("previousResponseId").is_some_and(Value::is_string);
+        if is_continued && self.has(Defect::PreviousIdIsLost) {
+            return;
+        }
         let text = match self.text_of(payload) {
             Ok(text) => text,
             Err(problem) => {
@@ -261,6 +284,9 @@ impl Peer {
         if previous.is_some() && self.has(Defect::KnowsResponseIds) {
             return Err("Failed to process user input: unknown previousResponseId");
         }
+        if previous.is_none() && self.conversation.lock().finished && self.has(Defect::NeedsResponseId) {
+            return Err("Failed to process user input: no previousResponseId");
+        }
         let most = if items.len() > 1 && self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
         let parts = items.iter().take(most).filter_map(|item| item["content"].as_array()).flatten();
         let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
@@ -283,6 +309,14 @@ impl Peer {
         let has_extra =
             text("explanation").is_some() && payload.get("applyPatch").is_some_and(Value::is_object);
         let refused = (is_null && has(Defect::RefusesNull)) || (has_extra && has(Defect::RefusesExplanation));
+        let nulls = ["customDenyMessage", "applyPatch", "explanation"];
+        let has_null = nulls.iter().any(|field| payload.get(*field).is_some_and(Value::is_null));
+        if has_null && review.is_some() && has(Defect::NullIsIgnored) {
+            return;
+        }
+        let approves = matches!(review, Some(Review::Yes | Review::Always));
+        let review =
+            if has_null && approves && has(Defect::NullDenies) { Some(Review::NoContinue) } else { review };
         let Some(review) = review.filter(|_| !refused) else {
             self.refused_review(payload.get("review").is_some_and(|review| !review.is_null()));
             return self.unexpected_answer(id, "Invalid approval response");
@@ -358,6 +392,13 @@ impl Peer {
         if self.has(Defect::AnswersTwice) {
             conversation.send(id, "context_info", info.clone());
         }
-        conversation.send(id, "context_info", info);
+        conversation.send(id, "context_info", info.clone());
+        if self.has(Defect::AnswersLateAgain) {
+            let (conversation, id) = (Arc::clone(conversation), id.to_owned());
+            tokio::spawn(async move {
+                tokio::time::sleep(super::asking::LATE).await;
+                conversation.send(&id, "context_info", info);
+            });
+        }
     }
 }

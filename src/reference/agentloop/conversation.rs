@@ -52,6 +52,8 @@ pub(super) struct Inner {
     pub programs: HashSet<String>,
     /// Text of a failed turn that a defect keeps.
     pub leftover: String,
+    /// The patch of the newest request, for a defect that shows it again.
+    pub patch: Option<Value>,
     /// Inputs that wait for the turn's end, and whether somebody takes them.
     pub inputs: VecDeque<(String, String)>,
     pub playing: bool,

@@ -20,6 +20,11 @@ impl Player {
         if conversation.style(Style::CompactsOften) {
             conversation.compact_unasked();
         }
+        if conversation.behaviour().prepares(Defect::AlwaysForATurn) {
+            let mut inner = conversation.lock();
+            let always = std::mem::take(&mut inner.always);
+            inner.misremembered.extend(always);
+        }
         match result {
             Err(Stop::Failed(fail)) => return self.failed(&fail),
             Err(Stop::Exit) => return self.exit().await,
@@ -27,7 +32,9 @@ impl Player {
                 if self.has(Defect::FinishBeforeLoading) || self.style(Style::FinishesFirst) {
                     return conversation.finish_before_idle(&cause);
                 }
-                if !self.has(Defect::LoadingStays) {
+                let stays =
+                    self.has(Defect::LoadingStays) || (self.approved && self.has(Defect::StaysAfterApproval));
+                if !stays {
                     self.loading(false);
                 }
                 if self.has(Defect::ItemAfterEnd) {
@@ -91,7 +98,9 @@ impl Player {
             let text = format!("⚠️ Network error while contacting the provider: {}", fail.message);
             self.item(items::message(&id, "system", &text, conversation.behaviour()));
             self.loading(false);
-            return conversation.finish(&self.cause);
+            conversation.finish(&self.cause);
+            conversation.lock().busy |= self.has(Defect::StuckAfterMessage);
+            return;
         }
         let details = json!({ "error": fail.message, "code": fail.status });
         let late = self.has(Defect::ErrorAfterLoading);

@@ -13,11 +13,15 @@ faults! {
     NeedsPayload "needs-payload" "Queries without payload are refused." ["AL-BASE-9"];
     RefusesNullPayload "refuses-null-payload" "A query whose payload is null is refused." ["AL-BASE-9"];
     NeedsUuid "needs-uuid" "Messages whose id is not a UUID are refused." ["AL-BASE-10"];
+    NeedsShortIds "needs-short-ids" "Messages whose id is longer than a UUID are refused." ["AL-BASE-10"];
+    NeedsPlainIds "needs-plain-ids" "Messages whose id has other characters than letters, digits, - and _ are refused." ["AL-BASE-10"];
     IgnoresInput "ignores-input" "user_input is ignored." ["AL-UI-1"];
     InputIsOptional "input-is-optional" "user_input without input starts a turn." ["AL-UI-2"];
     InputMayBeText "input-may-be-text" "user_input whose input is a string starts a turn." ["AL-UI-3"];
     RefusedInputCounts "refused-input-counts" "A refused user_input counts in the transcript." ["AL-UI-2", "AL-UI-3"];
     KnowsResponseIds "knows-response-ids" "An unknown previousResponseId is refused." ["AL-UI-4"];
+    NeedsResponseId "needs-response-id" "From the second turn on, user_input without previousResponseId is refused." ["AL-UI-4", "AL-UI-9"];
+    PreviousIdIsLost "previous-id-is-lost" "user_input with a previousResponseId is ignored." ["AL-UI-4"];
     OneItemOnly "one-item-only" "Of several items in user_input, only the first is read." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has only one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
@@ -25,6 +29,7 @@ faults! {
     LateLoading "late-loading" "loading_state true comes after the first item." ["AL-SEQ-1"];
     IdleFirst "idle-first" "loading_state false is sent before a turn begins." ["AL-SEQ-4"];
     LoadingStays "loading-stays" "loading_state false is missing when a turn succeeds." ["AL-SEQ-2", "AL-SEQ-3", "AL-SEQ-4"];
+    StaysAfterApproval "stays-after-an-approval" "loading_state false is missing when a turn with an approved command succeeds." ["AL-SEQ-2", "AL-SEQ-3", "AL-SEQ-4"];
     FinishBeforeLoading "finish-before-loading" "agent_finished comes before loading_state false." ["AL-SEQ-3"];
     LoadingTwice "loading-twice" "loading_state true is sent twice." ["AL-SEQ-4"];
     IdleTwice "idle-twice" "loading_state false is sent twice." ["AL-SEQ-4"];
@@ -39,6 +44,7 @@ faults! {
     ErrorAfterLoading "error-after-loading" "The error of a failed turn comes after loading_state false." ["AL-SEQ-9"];
     FailureFinishes "failure-finishes" "A failed turn ends with agent_finished." ["AL-SEQ-9"];
     StuckAfterError "stuck-after-error" "After a failed turn no other one starts." ["AL-SEQ-10"];
+    StuckAfterMessage "stuck-after-message" "After a failure that a system message reports no other turn starts." ["AL-SEQ-10"];
     KeepsFailedText "keeps-failed-text" "The next turn begins with the text of a failed one." ["AL-SEQ-10"];
     FailsTwice "fails-twice" "A failure is reported by two errors." ["AL-ERR-6"];
     LoadingAsText "loading-as-text" "loading is a string." ["AL-LS-1"];
@@ -63,6 +69,8 @@ faults! {
     DenialIsSilent "silent-after-a-denial" "After a denial the agent sends nothing more in its turn." ["AL-AP-8"];
     NoContinueStops "no-continue-stops" "no-continue without a reason ends the turn." ["AL-AP-8"];
     AlwaysIsOnce "always-is-once" "always approves only one command." ["AL-AP-9"];
+    AlwaysForATurn "always-for-a-turn" "always approves until the turn has ended." ["AL-AP-9"];
+    AlwaysDenies "always-denies" "always denies the command for which approval was requested, and approves the next ones." ["AL-AP-9"];
     ExplainRuns "explain-runs" "explain runs the command." ["AL-AP-10"];
     ExplainRunsUnseen "explain-runs-unseen" "explain runs the command, and no message reports it." ["AL-AP-10"];
     ExplainSaysNothing "explain-says-nothing" "explain gets no explanation." ["AL-AP-10"];
@@ -74,10 +82,13 @@ faults! {
     KeepsStrayApproval "keeps-stray-approval" "An approval without a pending request approves the next command." ["AL-AP-13"];
     KeepsStrayDenial "keeps-stray-denial" "A denial without a pending request denies the next command." ["AL-AP-13"];
     RefusesNull "refuses-null" "An approval_response with null fields is refused." ["AL-AP-14"];
+    NullDenies "null-denies" "An approval_response with a null field denies the command." ["AL-AP-14"];
+    NullIsIgnored "null-is-ignored" "An approval_response with a null field is ignored." ["AL-AP-14"];
     LosesDenyMessage "loses-deny-message" "customDenyMessage does not reach the agent." ["AL-AP-15"];
     NoPatch "no-patch" "The request for a patch has no applyPatch." ["AL-AP-16"];
     PatchHasNoText "patch-has-no-text" "applyPatch has no patch." ["AL-AP-16"];
     PatchEverywhere "patch-everywhere" "Every request has an applyPatch, possibly empty." ["AL-AP-17"];
+    PatchStays "patch-stays" "A request without a patch has that of the request before." ["AL-AP-17"];
     AsksAllAtOnce "asks-all-at-once" "Two approvals are requested at the same time." ["AL-AP-18"];
     RunsWhenGone "runs-when-gone" "A waiting command runs when its client disconnects." ["AL-AP-19"];
     GoneRunsLate "gone-runs-late" "A waiting command runs 250 ms after its client has disconnected." ["AL-AP-19"];
@@ -111,6 +122,7 @@ faults! {
     ResponseIdRepeats "response-id-repeats" "Every turn has the same responseId." ["AL-FIN-2"];
     SilentOnContext "silent-on-context" "get_context_info is not answered." ["AL-BASE-9", "AL-CON-10", "AL-CTX-1", "AL-CTX-11"];
     AnswersTwice "answers-twice" "get_context_info is answered twice." ["AL-CTX-1"];
+    AnswersLateAgain "answers-late-again" "get_context_info is answered a second time 250 ms later." ["AL-CTX-1", "AL-CTX-10"];
     UsageAsText "usage-as-text" "usagePercent is a string." ["AL-CTX-2"];
     UsageAsFraction "usage-as-fraction" "usagePercent is a fraction of one." ["AL-CTX-3"];
     FractionalLength "fractional-length" "transcriptLength is not an integer." ["AL-CTX-4"];
@@ -134,7 +146,10 @@ faults! {
     SilentOnUnknownType "silent-on-unknown-type" "A message of an unknown type is ignored." ["AL-ERR-4"];
     RefusesTwice "refuses-twice" "A message of an unknown type is answered by two errors." ["AL-ERR-4"];
     SilentUninitialised "silent-uninitialised" "A server whose agent is not initialised does not answer." ["AL-ERR-5"];
+    UninitialisedFinishes "uninitialised-finishes" "A server whose agent is not initialised sends an empty turn." ["AL-ERR-5"];
     ObeysServerTypes "obeys-server-types" "A response_item from a client is refused, and counts in the transcript nevertheless." ["AL-ERR-7"];
+    ObeysLoading "obeys-loading" "A loading_state from a client is refused, and no turn starts after it." ["AL-ERR-7"];
+    ObeysFinish "obeys-finish" "An agent_finished from a client is refused, and the next context_info counts nothing." ["AL-ERR-7"];
     RoutesByClientId "routes-by-client-id" "Items and errors go to the connection that first used the message's id." ["AL-CON-4", "AL-ERR-8", "AL-SEQ-7"];
     TurnsOutliveConnections "turns-outlive-connections" "A turn continues after its connection is lost, and its messages go to the next connection with the same id." ["AL-CON-3"];
     LosesBursts "loses-bursts" "Of many queries in a row only the first fifty are answered." ["AL-CON-10"];

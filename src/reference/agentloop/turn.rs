@@ -121,7 +121,11 @@ impl Player {
         let missing = matches!(first, Some(Step::Fail { fail }) if fail.status == 401);
         if missing {
             self.conversation.lock().busy = false;
-            if !self.has(Defect::SilentUninitialised) {
+            if self.has(Defect::UninitialisedFinishes) {
+                self.loading(true);
+                self.loading(false);
+                self.conversation.finish(&self.cause);
+            } else if !self.has(Defect::SilentUninitialised) {
                 self.conversation.error(&self.cause, "AgentLoop not initialized", Value::Null);
             }
         }

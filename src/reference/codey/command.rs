@@ -90,9 +90,11 @@ fn tool_decision(
     body: &Map<String, Value>,
     strikes: impl Fn(Defect) -> bool,
 ) -> Result<Command, &'static str> {
+    let is_nameless = !body.contains_key("call_id");
+    let denies = is_nameless && strikes(Defect::DeniesTheOldest);
     let call_id = match body.get("call_id") {
         Some(Value::String(call_id)) => Some(call_id.clone()),
-        None if strikes(Defect::DecidesTheOldest) => None,
+        None if denies || strikes(Defect::DecidesTheOldest) => None,
         _ => return Err("call_id must be a string"),
     };
     let approved = match body.get("approved") {
@@ -101,7 +103,7 @@ fn tool_decision(
         None if strikes(Defect::SilenceApproves) => true,
         _ => return Err("approved must be a boolean"),
     };
-    Ok(Command::ToolDecision { call_id, approved })
+    Ok(Command::ToolDecision { call_id, approved: approved && !denies })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::command::{self, Command, Open, Wrong};
 use super::faults::Defect;
-use super::session::{AGENT, Session};
+use super::session::{AGENT, LATE, Session};
 use super::styles::Style;
 use super::{Service, turn};
 use crate::reference::Socket;
@@ -81,6 +81,13 @@ impl Peer<'_> {
             for call in pending {
                 self.session.run(&call);
             }
+        } else if asks && self.has(Defect::DisconnectRunsLate) {
+            // The connection's own jobs end with it.
+            let (session, pending) = (Arc::clone(self.session), self.session.lock().pending.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(LATE).await;
+                pending.iter().for_each(|call| drop(session.run(call)));
+            });
         }
     }
 
@@ -122,6 +129,13 @@ impl Peer<'_> {
         }
         if wrong == Wrong::NoType && self.session.lock().busy && self.has(Defect::RubbishCancels) {
             self.session.cancels.cancel();
+        }
+        let oldest = self.session.lock().pending.first().map(|call| call.id.clone());
+        if let Some(oldest) = oldest
+            && matches!(wrong, Wrong::NoJson | Wrong::NoType | Wrong::UnknownType)
+            && self.has(Defect::RubbishApproves)
+        {
+            self.decide(Some(&oldest), true);
         }
         if wrong == Wrong::NoJson && self.has(Defect::HangsUpOnRubbish) {
             self.session.hang_up();
@@ -207,7 +221,11 @@ impl Peer<'_> {
             return;
         }
         let (busy, turns) = {
-            let inner = session.lock();
+            let mut inner = session.lock();
+            inner.named |= agent.is_some();
+            if agent.is_none() && inner.named && self.has(Defect::NamelessAreIgnored) {
+                return;
+            }
             (inner.busy, inner.turns)
         };
         if busy && self.style(Style::Queues) {
@@ -242,6 +260,9 @@ impl Peer<'_> {
             Some(id) => inner.pending.iter().position(|call| call.id == id),
             None => (!inner.pending.is_empty()).then_some(0),
         };
+        if index.is_some_and(|index| index > 0) && self.has(Defect::DecidesInOrder) {
+            index = Some(0);
+        }
         if index.is_none() && !inner.pending.is_empty() && self.has(Defect::AnyCallIdIsTaken) {
             index = Some(0);
         }
@@ -284,6 +305,7 @@ impl Peer<'_> {
         }
         for call in decided {
             if approved {
+                inner.allowed.insert(json!([call.tool, call.params]).to_string());
                 inner.allowed.insert(call.tool);
             }
             inner.decisions.insert(call.id, approved);
@@ -298,9 +320,10 @@ impl Peer<'_> {
 
     fn cancel(&self) {
         let session = self.session;
-        let (busy, has_said) = {
+        let (busy, has_said, speaks) = {
             let inner = session.lock();
-            (inner.busy, !inner.history.is_empty())
+            let calls = !inner.pending.is_empty() || !inner.running.is_empty();
+            (inner.busy, !inner.history.is_empty(), inner.busy && !calls)
         };
         if busy {
             session.behaviour.note(Happening::Abort);
@@ -311,7 +334,9 @@ impl Peer<'_> {
         if !busy && self.has(Defect::IdleCancelIsFatal) {
             session.die("nothing to cancel");
         }
-        if !(busy && self.has(Defect::CancelIsIgnored)) {
+        let ignored =
+            (busy && self.has(Defect::CancelIsIgnored)) || (speaks && self.has(Defect::CancelSparesText));
+        if !ignored {
             session.cancels.cancel();
         }
     }

@@ -11,6 +11,7 @@ faults! {
     GreetsWhenSpokenTo "greets-when-spoken-to" "Connected comes only after the client's first message." ["CO-CN-4"];
     SpeaksBeforeGreeting "speaks-before-greeting" "A text comes before Connected." ["CO-CN-5"];
     GreetsTwice "greets-twice" "Connected comes twice." ["CO-CN-6"];
+    GreetsAgainLater "greets-again-later" "Connected comes again with the first turn." ["CO-CN-6"];
     EmptySessionId "empty-session-id" "session_id is empty." ["CO-CN-7"];
     SessionIdIsNumber "session-id-is-number" "session_id is a number." ["CO-CN-7"];
     SameSessionId "same-session-id" "All sessions have the same id." ["CO-CN-8", "CO-GH-3"];
@@ -18,10 +19,12 @@ faults! {
     MissingContentIsTaken "missing-content-is-taken" "SendMessage without content starts a turn." ["CO-SM-2"];
     AnyContentIsTaken "any-content-is-taken" "Content that is not a string is converted to a string." ["CO-SM-3"];
     NullAgentIsRefused "null-agent-is-refused" "agent_id null is refused." ["CO-SM-5"];
+    NamelessAreIgnored "nameless-are-ignored" "After a message with an agent_id, one without is ignored." ["CO-SM-4"];
     NamedAgentIsRefused "named-agent-is-refused" "A message with an agent_id is refused." ["CO-SM-6"];
     SilentOnUnknownAgent "silent-on-unknown-agent" "A message to an unknown agent is ignored." ["CO-SM-6"];
     AnyAgentIsTaken "any-agent-is-taken" "agent_id of a wrong type is ignored." ["CO-SM-7"];
     WearsOut "wears-out" "A session accepts only two turns." ["CO-SM-8"];
+    StuckAfterFailure "stuck-after-failure" "After a failed turn the session refuses new turns." ["CO-ER-5", "CO-GS-5"];
     AsciiOnly "ascii-only" "Characters beyond ASCII are lost from the user's text." ["CO-SM-9"];
     SecondMessageCancels "second-message-cancels" "A message during a turn cancels the turn." ["CO-SM-12"];
     KeepsWhatItRefuses "keeps-what-it-refuses" "A message that is refused because of its agent_id is in History." ["CO-SM-7"];
@@ -47,10 +50,12 @@ faults! {
     AsksWithOtherParams "asks-with-other-params" "ToolAwaitingApproval has other params than the call." ["CO-TL-8"];
     ResultOfAnotherCall "result-of-another-call" "ToolCompleted has nothing of the content of the ToolDeltas." ["CO-TL-17"];
     RunsBeforeDecision "runs-before-decision" "A tool that needs approval runs before the decision." ["CO-TL-9"];
+    RunsWhileAsking "runs-while-asking" "A tool that needs approval runs 250 ms after that was requested, and no message reports it." ["CO-CA-6", "CO-TL-10", "CO-TL-12", "CO-TL-24", "CO-TL-25", "CO-TL-26", "CO-TL-27", "CO-TL-9"];
     ApprovedDoesNotRun "approved-does-not-run" "An approved call is reported as completed, but does not run." ["CO-TL-10"];
     NoStartAfterApproval "no-start-after-approval" "ToolStarted is missing after the client's approval." ["CO-TL-11"];
     StartsTwice "starts-twice" "ToolStarted comes twice." ["CO-TL-11"];
     RunsWhatIsDenied "runs-what-is-denied" "A denied call is reported as denied, but runs." ["CO-TL-12"];
+    DeniedRunsLate "denied-runs-late" "A denied call runs 250 ms later." ["CO-TL-12", "CO-TL-27"];
     AsksAboutAllowed "asks-about-allowed" "A tool that a rule allows needs approval." ["CO-TL-13"];
     FailureSpreads "failure-spreads" "Other calls of the request fail together with a failing one." ["CO-TL-13", "CO-TL-17"];
     AsksAboutDenied "asks-about-denied" "Approval is requested for a call that a rule denies." ["CO-TL-14"];
@@ -64,10 +69,12 @@ faults! {
     EndsInBothWays "ends-in-both-ways" "ToolError follows ToolCompleted." ["CO-TL-19"];
     NoEnd "no-end" "ToolCompleted is missing." ["CO-TL-19"];
     FailureIsSuccess "failure-is-success" "A tool that fails is reported as completed." ["CO-TL-20"];
+    FailureEndsTurns "failure-ends-turns" "A turn ends with the ToolError of a tool that fails." ["CO-TL-22"];
     OutputBeforeStart "output-before-start" "The output of a call begins before ToolStarted." ["CO-TL-21"];
     OutputAfterEnd "output-after-end" "Output comes after ToolCompleted." ["CO-TL-21"];
     SilentAfterTools "silent-after-tools" "After tool results the agent sends nothing more." ["CO-TL-22"];
     OneDecisionForAll "one-decision-for-all" "One decision decides every pending call." ["CO-TL-23"];
+    DecidesInOrder "decides-in-order" "A decision applies to the first of the pending calls, whichever it names." ["CO-TL-23"];
     AnyCallIdIsTaken "any-call-id-is-taken" "A decision about an unknown call decides the oldest pending one." ["CO-TL-24"];
     StaleApprovalCounts "stale-approval-counts" "An approval of a decided call approves the oldest pending one." ["CO-TL-24"];
     RemembersUnknownDenials "remembers-unknown-denials" "A denial of an unknown call denies the next one." ["CO-TL-24"];
@@ -76,10 +83,12 @@ faults! {
     TruthyApprovesLate "truthy-approves-late" "approved of another type is refused, and approves 250 ms later." ["CO-TL-25"];
     SilenceApproves "silence-approves" "A decision without approved approves." ["CO-TL-25"];
     DecidesTheOldest "decides-the-oldest" "A decision without call_id decides the oldest pending call." ["CO-TL-26"];
+    DeniesTheOldest "denies-the-oldest" "A decision without call_id denies the oldest pending call." ["CO-TL-26"];
     SecondDecisionCounts "second-decision-counts" "A later denial stops an approved call." ["CO-TL-27"];
     DenialTakesBack "denial-takes-back" "A denial of a call that has run undoes it." ["CO-TL-27"];
     BackgroundUnmarked "background-unmarked" "A background call is not marked in ToolRequest." ["CO-FN-6", "CO-TL-28", "CO-TL-8"];
     DisconnectRuns "disconnect-runs" "Pending calls run when the client disconnects." ["CO-TL-31"];
+    DisconnectRunsLate "disconnect-runs-late" "Pending calls run 250 ms after the client has disconnected." ["CO-TL-31"];
     AgentOfToolsVaries "agent-of-tools-varies" "ToolCompleted has another agent_id." ["CO-TL-32"];
     NoFinished "no-finished" "Finished is never sent." ["CO-CA-3", "CO-FN-1"];
     FinishesTwice "finishes-twice" "Finished comes twice." ["CO-FN-1"];
@@ -93,6 +102,7 @@ faults! {
     AttemptZero "attempt-zero" "Attempts are counted from 0." ["CO-RT-1"];
     AttemptsStand "attempts-stand" "Every attempt has the number 1." ["CO-RT-2"];
     CancelIsIgnored "cancel-is-ignored" "Cancel has no effect." ["CO-CA-1", "CO-CA-2", "CO-CA-3", "CO-CA-4", "CO-CA-6"];
+    CancelSparesText "cancel-spares-text" "Cancel has no effect while the agent speaks." ["CO-CA-1", "CO-CA-3", "CO-CA-4"];
     CancelSparesTools "cancel-spares-tools" "Cancel does not stop a running tool." ["CO-CA-2"];
     CancelEndsInSilence "cancel-ends-in-silence" "A cancelled turn stops without a message." ["CO-CA-3"];
     CancelLeavesBusy "cancel-leaves-busy" "After Cancel the session refuses new turns." ["CO-CA-4"];
@@ -132,7 +142,9 @@ faults! {
     FailsSilently "fails-silently" "A failure of the provider is not reported." ["CO-ER-7"];
     ServerTypesAct "server-types-act" "A Finished from a client withdraws the pending calls." ["CO-ER-9"];
     RubbishCancels "rubbish-cancels" "An invalid message cancels the turn." ["CO-ER-10"];
+    RubbishApproves "rubbish-approves" "An invalid message approves the oldest pending call." ["CO-ER-10", "CO-ER-9", "CO-TL-9"];
     ApprovalIsARule "approval-is-a-rule" "One approval allows all later calls of the tool." ["CO-CF-2"];
+    ApprovalIsRemembered "approval-is-remembered" "One approval allows all later calls of the tool with the same params." ["CO-CF-2"];
     DeniesAloneOnly "denies-alone-only" "A deny rule about params is not applied to one of several calls." ["CO-CF-3"];
     DenyMissesParams "deny-misses-params" "A deny rule about params is not applied." ["CO-CF-3"];
 }

@@ -22,7 +22,7 @@ use crate::reference::faults::mutate;
 /// The one agent of a session.
 pub(super) const AGENT: i64 = 0;
 /// How late a defect strikes that does not strike at once.
-const LATE: std::time::Duration = std::time::Duration::from_millis(250);
+pub(super) const LATE: std::time::Duration = std::time::Duration::from_millis(250);
 /// Entries of the history that are kept.
 const MAX_HISTORY: usize = 10_000;
 
@@ -61,7 +61,9 @@ pub(super) struct Inner {
     pub cached: u64,
     /// The session ended with a fatal error.
     pub dead: bool,
-    /// Tools that an earlier approval allows (a behaviour).
+    /// A message has named the agent (a behaviour).
+    pub named: bool,
+    /// Tools that an earlier approval allows, alone and with their params (a behaviour).
     pub allowed: BTreeSet<String>,
     /// Messages that came during a turn (a style).
     pub queued: std::collections::VecDeque<String>,

@@ -50,7 +50,11 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
     if inner.output_tokens > 0 && session.has(Defect::TokensStartAnew) {
         inner.output_tokens = 0;
     }
+    let greets = inner.turns == 1;
     drop(inner);
+    if greets && session.has(Defect::GreetsAgainLater) {
+        session.hello();
+    }
     let player = Player {
         session: Arc::clone(session),
         cancelled: session.cancels.listen(),
@@ -84,6 +88,7 @@ impl Player {
 
     fn end(&self, result: Result<(), Stop>) {
         let session = &self.session;
+        let stuck = matches!(result, Err(Stop::Failed(_))) && session.has(Defect::StuckAfterFailure);
         match result {
             Err(Stop::Fatal(message)) => {
                 session.lock().busy = false;
@@ -127,11 +132,13 @@ impl Player {
         }
         let (finished, held) = {
             let mut inner = session.lock();
-            inner.busy = false;
+            inner.busy = stuck;
             (session.finished(&mut inner), std::mem::take(&mut inner.held))
         };
         session.send(finished);
-        self.over();
+        if !stuck {
+            self.over();
+        }
         (0..held).for_each(|_| session.send(session.history()));
         if session.behaviour.strikes(Defect::TextAfterFinished) {
             session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "One more thing" }));
