@@ -139,7 +139,10 @@ impl Places {
             Rule::Correlation(rule) => self.key(&rule.id),
             Rule::Echo(rule) => self.key([&rule.id]),
             Rule::States(rule) => self.key([&rule.key]),
-            Rule::Precedence(rule) => self.key(&rule.key),
+            Rule::Precedence(rule) => {
+                self.key(&rule.key);
+                rule.known.iter().flat_map(|known| [&known.at, &known.named]).for_each(|at| self.id(at));
+            }
             Rule::Absence(rule) => {
                 self.key(&rule.key);
                 self.key(rule.answered.iter().filter_map(|answered| answered.id.as_ref()));

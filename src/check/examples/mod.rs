@@ -213,7 +213,9 @@ mod tests {
     #[test]
     fn a_whole_number_that_is_written_as_a_float_is_the_same_to_every_monitor() {
         // The id of a reply is that of its request as it was written: JSON-RPC 2.0, Response object.
-        for (kind, example) in examples().iter().filter(|(kind, _)| *kind != "correlation") {
+        for (kind, example) in
+            examples().iter().filter(|(kind, _)| !["correlation", "echo"].contains(&kind.as_str()))
+        {
             let violations = |trace: &str| {
                 let judged = example.judge(kind, trace).unwrap_or_else(|errors| panic!("{kind}: {errors}"));
                 let told = judged.violations.iter();

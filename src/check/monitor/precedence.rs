@@ -7,6 +7,8 @@ use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::check::values::key_text;
+use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Scope};
 use crate::results::Check;
@@ -26,11 +28,43 @@ pub(super) struct Precedence {
     keys: Keys,
     scope: Scope,
     seen: BoundedMap<()>,
+    known: Option<Known>,
+}
+
+/// What a connection must have got before it is judged: messages that tell a value, where `then` has that value, and the values that
+/// came, by connection.
+#[derive(Clone)]
+struct Known {
+    told: (Matcher, Pointer),
+    named: Pointer,
+    values: BoundedMap<()>,
+}
+
+impl Known {
+    fn new(rule: &rule::Known, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        let told = (b.pattern(&rule.message)?, rule.at.clone());
+        Ok(Self { told, named: rule.named.clone(), values: BoundedMap::default() })
+    }
+
+    fn observe(&mut self, seen: &Observation<'_>) {
+        let (on, at) = &self.told;
+        if seen.is(on)
+            && let Some(value) = at.get(seen.body)
+        {
+            self.values.insert(seen.conn.0, Some(&key_text(value)), (), 0);
+        }
+    }
+
+    fn has(&mut self, seen: &Observation<'_>) -> bool {
+        let named = self.named.get(seen.body);
+        named.is_some_and(|named| self.values.has(seen.conn.0, Some(&key_text(named))))
+    }
 }
 
 impl Precedence {
     pub fn new(rule: &rule::Precedence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         let keys = Keys::new(rule.key.as_ref(), b)?;
+        let known = rule.known.as_ref().map(|known| Known::new(known, b)).transpose()?;
         Ok(Self {
             check: b.check.clone(),
             decides: rule.decides.clone(),
@@ -40,6 +74,7 @@ impl Precedence {
             scope: if keys.are_distinguished() { Scope::Session } else { rule.scope },
             keys,
             seen: BoundedMap::default(),
+            known,
         })
     }
 
@@ -59,8 +94,13 @@ impl Precedence {
 impl Monitor for Precedence {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let place = self.place(seen);
+        if let Some(known) = &mut self.known {
+            known.observe(seen);
+        }
+        let is_known = self.known.as_mut().is_none_or(|known| known.has(seen));
         let (first, then) = (self.key(seen, Part::Begins), self.key(seen, Part::Follows));
         if seen.is(&self.then)
+            && is_known
             && let Some(key) = then
         {
             let came = self.seen.has(place, Some(&key));
@@ -84,12 +124,16 @@ impl Monitor for Precedence {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
         self.keys.closed(conn);
+        if let Some(known) = &mut self.known {
+            known.values.leave(conn.0);
+        }
         if self.scope == Scope::Connection {
             self.seen.leave(conn.0);
         }
     }
 
     fn memory(&self) -> Memory {
-        self.seen.memory() + self.keys.memory()
+        let known = self.known.as_ref().map(|known| known.values.memory()).unwrap_or_default();
+        self.seen.memory() + self.keys.memory() + known
     }
 }

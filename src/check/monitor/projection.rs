@@ -11,7 +11,7 @@ use crate::check::hashing::{Volatile, content_hash};
 use crate::check::history::Logged;
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::{counter, counter_json, key_text};
+use crate::check::values::{counter, counter_json, key_text, same};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
@@ -225,11 +225,11 @@ impl Projection {
             let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
             let mut related = state.newest_event;
             let (agrees, expected) = match value {
-                Folded::Value(value) => (*value == shown, value.clone()),
+                Folded::Value(value) => (same(value, &shown), value.clone()),
                 Folded::Newest(Ok(newest)) => (cursor(&shown) == Some(*newest), counter_json(*newest)),
                 Folded::Newest(Err(seed)) => {
-                    let same = cursor(seed).is_some() && cursor(seed) == cursor(&shown);
-                    (same || *seed == shown, seed.clone())
+                    let alike = cursor(seed).is_some() && cursor(seed) == cursor(&shown);
+                    (alike || same(seed, &shown), seed.clone())
                 }
                 Folded::Lost => continue,
                 Folded::Ids(ids) => match &fact.fold {

@@ -41,6 +41,45 @@ fn several_values_are_one_key() {
     assert_eq!(then(json!({ "type": "output", "run": "z" })), 0, "it has no key");
 }
 
+/// 7 and 7.0 are one number, and "7" is none.
+#[test]
+fn values_are_compared_as_numbers_and_not_as_they_are_written() {
+    let echo = json!({ "echo": {
+        "request": { "type": "ask", "dir": "send" }, "reply": "done", "id": "/id", "asked": "/t", "told": "/t", "decides": ["R-1"],
+    } });
+    let constant =
+        json!({ "constant": { "values": [{ "message": "done", "at": "/t" }], "decides": ["R-1"] } });
+    let relation = json!({ "relation": { "message": "done", "left": "/t", "is": "equal", "right": "/id", "decides": ["R-1"] } });
+    let done = |t: Value| json!({ "type": "done", "id": 7, "t": t });
+    for rule in [echo, constant, relation] {
+        let after = |t: Value| {
+            let asked = json!({ "type": "ask", "id": 7, "t": 7 });
+            broken(rule.clone(), &[done(json!(7)), asked, done(t)])
+        };
+        assert_eq!(after(json!(7.0)), 0, "{rule}");
+        assert_eq!(after(json!(7.5)), 1, "{rule}");
+        assert_eq!(after(json!("7")), 1, "{rule}");
+    }
+}
+
+#[test]
+fn what_a_connection_does_not_know_may_begin_in_its_midst() {
+    let rule = json!({ "precedence": {
+        "first": "work", "then": "output", "key": "/id", "known": { "message": "say", "at": "/id", "named": "/run" }, "decides": ["R-1"],
+    } });
+    let told = |id: Value| json!({ "type": "say", "id": id });
+    let output = |run: u64| json!({ "type": "output", "run": run, "id": 7 });
+    assert_eq!(broken(rule.clone(), &[output(1)]), 0, "nobody told of it");
+    assert_eq!(broken(rule.clone(), &[told(json!(1)), output(2)]), 0, "of another");
+    assert_eq!(
+        broken(rule.clone(), &[told(json!(1)), json!({ "type": "output", "id": 7 })]),
+        0,
+        "it names none"
+    );
+    assert_eq!(broken(rule.clone(), &[told(json!(1.0)), output(1)]), 1);
+    assert_eq!(broken(rule, &[told(json!(1)), json!({ "type": "work", "id": 7 }), output(1)]), 0);
+}
+
 /// A progress token that a request has given, and that is used after the answer to it.
 #[test]
 fn a_third_message_tells_what_a_value_stands_for() {

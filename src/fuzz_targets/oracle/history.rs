@@ -28,7 +28,7 @@ fn of_others(items: &Items, until: usize, session: usize, conn: usize) -> BTreeS
 }
 
 /// Equal as JSON, numbers by value.
-fn same(left: &Value, right: &Value) -> bool {
+pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             left == right || ((left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64())
@@ -247,7 +247,7 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
             let read = |value: &Value| if value.is_null() { Some(0) } else { whole(value) };
             match log.last() {
                 Some((_, id)) => read(&shown) == Some(*id),
-                None => seeded == shown || (read(&shown).is_some() && read(&shown) == read(&seeded)),
+                None => same(&seeded, &shown) || (read(&shown).is_some() && read(&shown) == read(&seeded)),
             }
         }
         Fold::Latest { set, clear } => {
@@ -257,7 +257,7 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
             let value = turn.map_or(seeded, |event| {
                 if is(event, &set) { event.get(&at).cloned().unwrap_or_default() } else { Value::Null }
             });
-            value == shown
+            same(&value, &shown)
         }
         Fold::Open { add, remove, clear, item: id } => {
             let (add, remove, clear) = (c.place(add), c.place(remove), c.pattern(clear));

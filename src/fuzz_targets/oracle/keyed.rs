@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::history::same;
 use super::keys::Keys;
 use super::order::place;
 use super::{Compile, Finding, Item, Items, key};
@@ -72,7 +73,7 @@ pub(super) fn constant(rule: &rule::Constant, c: &Compile<'_>, items: &Items) ->
             since.iter().filter(|other| same_place(other) && owner(other) == owner(item)).flat_map(values);
         let own = values(item);
         let Some(first) = earlier.chain(own.iter().cloned()).next() else { continue };
-        let differing = own.iter().filter(|value| **value != first);
+        let differing = own.iter().filter(|value| !same(value, &first));
         found.extend(differing.map(|_| (Some(item.event), rule.decides.clone())));
     }
     found
@@ -190,7 +191,7 @@ pub(super) fn relation(rule: &rule::Relation, c: &Compile<'_>, items: &Items) ->
         let (Some(left), Some(right)) = (value(&rule.left), value(&rule.right)) else { return false };
         let (left, right) = (&left, &right);
         match rule.is {
-            Comparison::Equal => left != right,
+            Comparison::Equal => !same(left, right),
             Comparison::AtMost => match (left.as_f64(), right.as_f64()) {
                 (Some(left), Some(right)) => left > right,
                 _ => false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::keys::Keys;
-use super::{Compile, Finding, Item, Items, whole};
+use super::{Compile, Finding, Item, Items, key, whole};
 use crate::protocol::rules::{self as rule, Scope};
 use crate::protocol::{ConnectionEvent, Matcher};
 
@@ -68,7 +68,16 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
     // Keys name one thing in a session, wherever it was seen.
     let scope = if keys.is_some() { Scope::Session } else { rule.scope };
     let mut found = Vec::new();
-    for (index, item) in items.iter().filter(|(_, item)| item.is(&then)) {
+    let known = rule.known.as_ref().map(|known| (c.pattern(&known.message), &known.at, &known.named));
+    let is_known = |index: usize, item: &Item| {
+        known.as_ref().is_none_or(|(told, at, named)| {
+            named.get(&item.body).is_some_and(|named| {
+                let mut told = items.before_on_conn(index).filter(|(_, other)| other.is(told));
+                told.any(|(_, other)| at.get(&other.body).is_some_and(|value| key(value) == key(named)))
+            })
+        })
+    };
+    for (index, item) in items.iter().filter(|(index, item)| item.is(&then) && is_known(*index, item)) {
         let wanted = match &keys {
             None => None,
             Some((_, then)) => match then.of(item) {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::history::same;
 use super::keys::Keys;
-use super::{Compile, Finding, Item, Items};
+use super::{Compile, Finding, Item, Items, whole};
 use crate::protocol::is_subset;
 use crate::protocol::rules as rule;
 
@@ -98,7 +99,7 @@ pub(super) fn series(rule: &rule::Series, c: &Compile<'_>, items: &Items, settle
     let on = c.pattern(&rule.message);
     let keys = Keys::new(&rule.key, c, items, |_| false);
     let piece = |item: &Item| {
-        let number = |at| item.get(at).and_then(Value::as_u64);
+        let number = |at| item.get(at).and_then(whole).and_then(|whole| u64::try_from(whole).ok());
         let same = rule.same.iter().map(|at| item.get(at).cloned().unwrap_or_default()).collect();
         let (part, total) = (number(&rule.part)?, number(&rule.total)?);
         let text = item.text(&rule.text).filter(|_| item.is(&on))?.to_owned();
@@ -127,7 +128,8 @@ fn values(rule: &rule::Series, pieces: &[Piece], to_the_end: bool, found: &mut V
         let (first, before) = (&pieces[begin], &pieces[begin..end]);
         let has = |part: u64| group.iter().any(|piece| piece.part == part);
         let twice = before.iter().any(|piece| piece.part == newest.part);
-        if newest.same != first.same || newest.part > first.total || twice || (has(0) && has(first.total)) {
+        let belongs = newest.same.iter().zip(&first.same).all(|(new, first)| same(new, first));
+        if !belongs || newest.part > first.total || twice || (has(0) && has(first.total)) {
             found.push((Some(newest.event), rule.complete.clone()));
             // Of what is broken nothing more can be said, to the end of the connection.
             return;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::history::same;
 use super::keys::Keys;
 use super::{Compile, Finding, Item, Items};
 use crate::protocol::Protocol;
@@ -38,13 +39,17 @@ pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Fin
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&reply) && !asks(item)) {
         let Some(id) = ids.of(item) else { continue };
-        let mut same = items
+        let mut alike = items
             .before_on_conn(index)
             .map(|(_, other)| other)
             .filter(|other| ids.of(other).as_ref() == Some(&id));
-        let newest = same.find(|other| asks(other) || other.is(&reply));
+        let newest = alike.find(|other| asks(other) || other.is(&reply));
         if let Some(asked) = newest.filter(|other| asks(other))
-            && rule.asked.get(&asked.body) != rule.told.get(&item.body)
+            && !rule
+                .asked
+                .get(&asked.body)
+                .zip(rule.told.get(&item.body))
+                .is_some_and(|(asked, told)| same(&asked, &told))
         {
             found.push((Some(item.event), rule.decides.clone()));
         }

@@ -53,8 +53,24 @@ pub struct Precedence {
     /// Where `first` may have been seen.
     #[serde(default)]
     pub scope: Scope,
+    /// `then` is judged only where it names what its connection knows, a session that it has opened, for instance. What is
+    /// sent of others may begin in their midst.
+    pub known: Option<Known>,
     /// Violated otherwise.
     pub decides: Ids,
+}
+
+/// What a connection has been told of before.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Known {
+    /// The messages that tell a name.
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
+    /// Where they have it.
+    pub at: Pointer,
+    /// Where the message that is judged has it.
+    pub named: Pointer,
 }
 
 /// What goes wrong with `answered`.

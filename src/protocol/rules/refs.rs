@@ -2,7 +2,7 @@
 
 use super::{
     Absence, Agreement, Bracket, Cadence, Concatenation, Constant, Correlation, Dialogue, Echo, Existence,
-    Fact, Fold, Holds, Increasing, Increments, Precedence, Projection, Proportion, Relation, Replay,
+    Fact, Fold, Holds, Increasing, Increments, Known, Precedence, Projection, Proportion, Relation, Replay,
     Response, Rule, Series, ServerRequests, States, Unique,
 };
 use crate::protocol::refs::{Refer, Refs, refer};
@@ -29,7 +29,8 @@ refer!(States {
     ids: [transition, start, terminal, overlap],
     other: [at, transitions, initial]
 });
-refer!(Precedence { parts: [first, then, key], ids: [decides], other: [scope] });
+refer!(Precedence { parts: [first, then, key, known], ids: [decides], other: [scope] });
+refer!(Known { parts: [message], ids: [], other: [at, named] });
 refer!(Absence {
     parts: [of, after, until, owed, unless, answered, key],
     ids: [decides],
