@@ -50,7 +50,7 @@ faults! {
     AsksWithOtherParams "asks-with-other-params" "ToolAwaitingApproval has other params than the call." ["CO-TL-8"];
     ResultOfAnotherCall "result-of-another-call" "ToolCompleted has nothing of the content of the ToolDeltas." ["CO-TL-17"];
     RunsBeforeDecision "runs-before-decision" "A tool that needs approval runs before the decision." ["CO-TL-9"];
-    RunsWhileAsking "runs-while-asking" "A tool that needs approval runs 250 ms after that was requested, and no message reports it." ["CO-CA-6", "CO-TL-10", "CO-TL-12", "CO-TL-24", "CO-TL-25", "CO-TL-26", "CO-TL-27", "CO-TL-9"];
+    RunsWhileAsking "runs-while-asking" "A tool that needs approval runs when that is requested, and no message reports it." ["CO-CA-6", "CO-TL-10", "CO-TL-12", "CO-TL-24", "CO-TL-25", "CO-TL-26", "CO-TL-27", "CO-TL-9"];
     ApprovedDoesNotRun "approved-does-not-run" "An approved call is reported as completed, but does not run." ["CO-TL-10"];
     NoStartAfterApproval "no-start-after-approval" "ToolStarted is missing after the client's approval." ["CO-TL-11"];
     StartsTwice "starts-twice" "ToolStarted comes twice." ["CO-TL-11"];
@@ -69,7 +69,7 @@ faults! {
     EndsInBothWays "ends-in-both-ways" "ToolError follows ToolCompleted." ["CO-TL-19"];
     NoEnd "no-end" "ToolCompleted is missing." ["CO-TL-19"];
     FailureIsSuccess "failure-is-success" "A tool that fails is reported as completed." ["CO-TL-20"];
-    FailureEndsTurns "failure-ends-turns" "A turn ends with the ToolError of a tool that fails." ["CO-TL-22"];
+    FailureEndsTurns "failure-ends-turns" "A turn ends with the ToolError of a tool that fails." ["CO-ER-7", "CO-TL-22"];
     OutputBeforeStart "output-before-start" "The output of a call begins before ToolStarted." ["CO-TL-21"];
     OutputAfterEnd "output-after-end" "Output comes after ToolCompleted." ["CO-TL-21"];
     SilentAfterTools "silent-after-tools" "After tool results the agent sends nothing more." ["CO-TL-22"];

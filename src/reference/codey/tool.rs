@@ -93,7 +93,7 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
         Rule::Ask => {
             ask(session, call);
             if session.has(Defect::RunsWhileAsking) {
-                run_late(session, call);
+                session.run(call);
             }
             if session.has(Defect::RunsBeforeDecision) {
                 return run(session, call, &mut cancelled, true).await;
