@@ -42,7 +42,7 @@ struct Known {
 
 impl Known {
     fn new(rule: &rule::Known, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        let told = (b.pattern(&rule.message)?, rule.at.clone());
+        let told = (b.pattern(&rule.by)?, rule.at.clone());
         Ok(Self { told, named: rule.named.clone(), values: BoundedMap::default() })
     }
 

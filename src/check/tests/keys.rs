@@ -65,7 +65,7 @@ fn values_are_compared_as_numbers_and_not_as_they_are_written() {
 #[test]
 fn what_a_connection_does_not_know_may_begin_in_its_midst() {
     let rule = json!({ "precedence": {
-        "first": "work", "then": "output", "key": "/id", "known": { "message": "say", "at": "/id", "named": "/run" }, "decides": ["R-1"],
+        "first": "work", "then": "output", "key": "/id", "known": { "by": "say", "at": "/id", "named": "/run" }, "decides": ["R-1"],
     } });
     let told = |id: Value| json!({ "type": "say", "id": id });
     let output = |run: u64| json!({ "type": "output", "run": run, "id": 7 });

@@ -68,7 +68,7 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
     // Keys name one thing in a session, wherever it was seen.
     let scope = if keys.is_some() { Scope::Session } else { rule.scope };
     let mut found = Vec::new();
-    let known = rule.known.as_ref().map(|known| (c.pattern(&known.message), &known.at, &known.named));
+    let known = rule.known.as_ref().map(|known| (c.pattern(&known.by), &known.at, &known.named));
     let is_known = |index: usize, item: &Item| {
         known.as_ref().is_none_or(|(told, at, named)| {
             named.get(&item.body).is_some_and(|named| {

@@ -65,8 +65,7 @@ pub struct Precedence {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Known {
     /// The messages that tell a name.
-    #[schemars(extend("x-synonym" = "on"))]
-    pub message: Pattern,
+    pub by: Pattern,
     /// Where they have it.
     pub at: Pointer,
     /// Where the message that is judged has it.

@@ -30,7 +30,7 @@ refer!(States {
     other: [at, transitions, initial]
 });
 refer!(Precedence { parts: [first, then, key, known], ids: [decides], other: [scope] });
-refer!(Known { parts: [message], ids: [], other: [at, named] });
+refer!(Known { parts: [by], ids: [], other: [at, named] });
 refer!(Absence {
     parts: [of, after, until, owed, unless, answered, key],
     ids: [decides],
