@@ -472,7 +472,7 @@ fn a_late_message_is_no_violation_where_the_measurement_was_late_too() {
         "on": "say", "period": "/ms", "factor": 2, "decides": ["R-1"],
     } } } } }));
     for (gap, delays, broken) in
-        [(300, 0, 0), (500, 0, 1), (500, 200, 0), (1000, 200, 1), (1000, 700, 0), (1700, 60_000, 1)]
+        [(900, 0, 0), (1100, 0, 1), (1100, 200, 0), (1500, 200, 1), (1600, 700, 0), (2300, 60_000, 1)]
     {
         let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
         let mut found = 0;

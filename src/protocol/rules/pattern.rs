@@ -262,7 +262,7 @@ pub struct Cadence {
     pub message: Pattern,
     /// Its announced period in milliseconds.
     pub period: Pointer,
-    /// How many periods a gap may last. A gap of less than 250 ms more than the period is never judged.
+    /// How many periods a gap may last. A gap of less than 900 ms more than the period is never judged.
     pub factor: f64,
     /// Violated otherwise. Exercised by the second message on a connection.
     pub decides: Ids,
