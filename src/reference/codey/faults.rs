@@ -50,7 +50,7 @@ faults! {
     AsksWithOtherParams "asks-with-other-params" "ToolAwaitingApproval has other params than the call." ["CO-TL-8"];
     ResultOfAnotherCall "result-of-another-call" "ToolCompleted has nothing of the content of the ToolDeltas." ["CO-TL-17"];
     RunsBeforeDecision "runs-before-decision" "A tool that needs approval runs before the decision." ["CO-TL-9"];
-    RunsWhileAsking "runs-while-asking" "A tool that needs approval runs when that is requested, and no message reports it." ["CO-CA-6", "CO-TL-10", "CO-TL-12", "CO-TL-24", "CO-TL-25", "CO-TL-26", "CO-TL-27", "CO-TL-9"];
+    RunsWhileAsking "runs-while-asking" "A tool that needs approval runs when that is requested, and no message reports it." ["CO-CA-6", "CO-ER-9", "CO-TL-12", "CO-TL-25", "CO-TL-31", "CO-TL-9"];
     ApprovedDoesNotRun "approved-does-not-run" "An approved call is reported as completed, but does not run." ["CO-TL-10"];
     NoStartAfterApproval "no-start-after-approval" "ToolStarted is missing after the client's approval." ["CO-TL-11"];
     StartsTwice "starts-twice" "ToolStarted comes twice." ["CO-TL-11"];
