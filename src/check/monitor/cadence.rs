@@ -42,11 +42,12 @@ impl Monitor for Cadence {
         if !seen.is(&self.on) {
             return;
         }
-        let Some(period) = self.rule.period.get(seen.body).and_then(counter) else { return };
+        let period = self.rule.period.get(seen.body).and_then(counter);
+        let Some(period) = period.and_then(|period| u64::try_from(period).ok()) else { return };
         let Some((last, event)) = self.last.insert(seen.conn, (seen.at, seen.event)) else { return };
         tally.exercise(&self.rule.decides);
         let gap = seen.at.saturating_sub(last);
-        let period = Duration::from_millis(u64::try_from(period).unwrap_or_default());
+        let period = Duration::from_millis(period);
         // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
         let slack = SLACK + seen.pace.slack();

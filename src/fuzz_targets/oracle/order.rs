@@ -403,7 +403,10 @@ pub(super) fn existence(
 
 pub(super) fn cadence(rule: &rule::Cadence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.message);
-    let period = |item: &Item| rule.period.get(&item.body).and_then(Value::as_u64).filter(|_| item.is(&on));
+    let period = |item: &Item| {
+        let whole = rule.period.get(&item.body).and_then(whole).filter(|_| item.is(&on));
+        whole.and_then(|whole| u64::try_from(whole).ok())
+    };
     let mut found = Vec::new();
     for (index, item) in items.iter() {
         let Some(millis) = period(item) else { continue };
@@ -412,7 +415,7 @@ pub(super) fn cadence(rule: &rule::Cadence, c: &Compile<'_>, items: &Items) -> V
         };
         let gap = item.at.saturating_sub(last.at);
         let late = gap.as_secs_f64() > millis as f64 / 1e3 * rule.factor.max(1.0);
-        if late && gap > Duration::from_millis(millis).saturating_add(Duration::from_millis(250)) {
+        if late && gap > Duration::from_millis(millis).saturating_add(Duration::from_millis(900)) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }
