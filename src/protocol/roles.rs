@@ -61,7 +61,11 @@ impl Roles {
         let automatic = automatic.filter_map(|body| protocol.message_of(body, Direction::Send));
         let opening = extension.openings.values().flat_map(|steps| requests(protocol, steps));
         let opening = opening.chain(automatic).collect();
-        let mut aside = greeting.clone();
+        // What an opening may lack may also come later, and then it is the answer to something else.
+        let needed = |step: &&Exchange| !step.optional;
+        let openings = extension.openings.values().flat_map(|steps| steps.iter().filter(needed));
+        let mut aside: Vec<usize> =
+            openings.flat_map(|step| answers(protocol, std::slice::from_ref(step))).collect();
         aside.extend(answers(protocol, extension.barrier_query()));
         aside.extend(extension.state.iter().flat_map(|state| answers(protocol, &state.query)));
         aside.extend(answers(protocol, &extension.turn.before));
