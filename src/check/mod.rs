@@ -28,5 +28,5 @@ pub(crate) use evidence::evidence;
 pub use judge::{Judge, Judged, Member};
 pub use pair::{JudgePair, PairJudged, RulesetPair};
 pub use ruleset::Ruleset;
-pub(crate) use values::{counter, same};
+pub(crate) use values::{counter, counter_as, same};
 pub use violation::{Exercised, Limit, Outcome, Violation};

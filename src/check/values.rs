@@ -47,6 +47,11 @@ pub(crate) fn counter(value: &Value) -> Option<i128> {
     value.as_number().and_then(whole_number)
 }
 
+/// A counter's value, where it fits into `T`.
+pub(crate) fn counter_as<T: TryFrom<i128>>(value: &Value) -> Option<T> {
+    counter(value).and_then(|counter| T::try_from(counter).ok())
+}
+
 /// A counter as JSON, for a report.
 pub(crate) fn counter_json(counter: i128) -> Value {
     i64::try_from(counter)

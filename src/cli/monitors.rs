@@ -94,10 +94,10 @@ pub(super) fn explain(name: &str) -> Result<String, Failure> {
     let found = kinds.iter().find(|kind| kind.name == name).zip(examples().get(name));
     let Some((kind, its)) = found else {
         let near = crate::source::nearest(name, names()).map(|near| format!("did you mean `{near}`? "));
-        let all = names().collect::<Vec<_>>().join(", ");
+        let all = crate::source::all_known(names());
         return Err(usage(
             format!("unknown monitor `{name}`"),
-            &format!("{}known are {all}", near.unwrap_or_default()),
+            &format!("{}{all}", near.unwrap_or_default()),
         ));
     };
     let mut text = format!("{name}: {}\n  {}\n\nparameters\n", kind.property, kind.about);

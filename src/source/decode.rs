@@ -117,8 +117,8 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned + 'static>(
         (Problem::Missing(_), Some(_)) => None,
         (Problem::Undeclared(name), Some(kinds)) => {
             let hint = match super::nearest(name, kinds.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`? known are {}", kinds.join(", ")),
-                None => format!("known are {}", kinds.join(", ")),
+                Some(near) => format!("did you mean `{near}`? {}", super::all_known(kinds)),
+                None => super::all_known(kinds),
             };
             Some(describe(one).hint(hint))
         }
@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn an_unknown_kind_lists_all() {
         for (text, hint) in [
-            ("absense: 1\n", "did you mean `absence`? known are absence, response, unique"),
-            ("zzz: 1\n", "known are absence, response, unique"),
+            ("absense: 1\n", "did you mean `absence`? known are `absence`, `response`, `unique`"),
+            ("zzz: 1\n", "known are `absence`, `response`, `unique`"),
         ] {
             let document = Document::parse("d.yaml", text).expect("YAML");
             let shown = decode::<Kind>(&document, "").expect_err(text);
@@ -364,8 +364,8 @@ mod tests {
             ("named: { a: [{ titel: x }] }\n", Some("did you mean `title`?")),
             ("innr: {}\n", Some("did you mean `inner`?")),
             // Fields of other places.
-            ("titel: x\n", Some("known are inner, named")),
-            ("inner: { iner: x }\n", Some("known are title")),
+            ("titel: x\n", Some("known are `inner`, `named`")),
+            ("inner: { iner: x }\n", Some("known are `title`")),
             // The map has it already.
             ("inner: { title: y, titel: x }\n", None),
         ] {

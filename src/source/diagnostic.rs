@@ -68,9 +68,7 @@ impl Diagnostic {
         let known: Vec<&str> = known.into_iter().collect();
         match nearest(word, known.iter().copied()) {
             Some(near) => self.hint(format!("did you mean `{near}`?")),
-            None if !known.is_empty() && known.len() <= 24 => {
-                self.hint(format!("known are {}", known.join(", ")))
-            }
+            None if !known.is_empty() && known.len() <= 24 => self.hint(all_known(known)),
             None => self,
         }
     }
@@ -199,6 +197,12 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .filter_map(|candidate| Some((distance(word, candidate)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Advice that names every known word.
+pub(crate) fn all_known<'k>(known: impl IntoIterator<Item = &'k str>) -> String {
+    let names: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
+    format!("known are {}", names.join(", "))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod toml;
 
 pub use decode::{decode, decode_value, schema_of};
 pub(crate) use decode::{read, shape_of};
+pub(crate) use diagnostic::all_known;
 pub use diagnostic::{Diagnostic, Diagnostics, nearest, nearest_few};
 pub use document::{Document, Part, Span};
 pub(crate) use document::{escape_token, unescape_token};

@@ -316,7 +316,7 @@ fn a_kind_of_monitor_is_explained_with_what_passes_and_what_fails() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
     for (name, hint) in
-        [("absense", "did you mean `absence`? known are increasing, "), ("x", "known are increasing, ")]
+        [("absense", "did you mean `absence`? known are `increasing`, "), ("x", "known are `increasing`, ")]
     {
         let output = frameproof(folder.path(), &["explain", "--monitor", name]);
         let shown = text(&output.stderr);

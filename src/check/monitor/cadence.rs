@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::counter;
+use crate::check::values::counter_as;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -42,8 +42,7 @@ impl Monitor for Cadence {
         if !seen.is(&self.on) {
             return;
         }
-        let period = self.rule.period.get(seen.body).and_then(counter);
-        let Some(period) = period.and_then(|period| u64::try_from(period).ok()) else { return };
+        let Some(period) = self.rule.period.get(seen.body).and_then(counter_as) else { return };
         let Some((last, event)) = self.last.insert(seen.conn, (seen.at, seen.event)) else { return };
         tally.exercise(&self.rule.decides);
         let gap = seen.at.saturating_sub(last);

@@ -97,10 +97,9 @@ impl Monitor for Precedence {
         if let Some(known) = &mut self.known {
             known.observe(seen);
         }
-        let is_known = self.known.as_mut().is_none_or(|known| known.has(seen));
         let (first, then) = (self.key(seen, Part::Begins), self.key(seen, Part::Follows));
         if seen.is(&self.then)
-            && is_known
+            && self.known.as_mut().is_none_or(|known| known.has(seen))
             && let Some(key) = then
         {
             let came = self.seen.has(place, Some(&key));

@@ -11,7 +11,7 @@ use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::{self, counter};
+use crate::check::values::{self, counter_as};
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -87,9 +87,7 @@ impl Monitor for Series {
             return;
         }
         let rule = &self.rule;
-        let number = |at: &crate::frame::Pointer| -> Option<u64> {
-            at.get(seen.body).and_then(counter)?.try_into().ok()
-        };
+        let number = |at: &crate::frame::Pointer| at.get(seen.body).and_then(counter_as::<u64>);
         // What lacks its parts breaks its schema.
         let (Some(key), Some(part), Some(total), Some(text)) =
             (key, number(&rule.part), number(&rule.total), rule.text.get(seen.body).and_then(Value::as_str))

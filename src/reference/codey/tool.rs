@@ -104,7 +104,8 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
                     if session.has(Defect::RunsWhatIsDenied) {
                         session.run(call);
                     } else if session.has(Defect::DeniedRunsLate) {
-                        run_late(session, call);
+                        let call = call.clone();
+                        session.later(move |session| drop(session.run(&call)));
                     }
                     error(session, call, "denied by the user");
                     return if session.style(Style::DenialEnds) { Err(Stop::Denied) } else { Ok(()) };
@@ -120,12 +121,6 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
         Rule::Allow => {}
     }
     run(session, call, &mut cancelled, true).await
-}
-
-/// A defect runs a call a while later, and tells nobody.
-fn run_late(session: &Arc<Session>, call: &Call) {
-    let call = call.clone();
-    session.later(move |session| drop(session.run(&call)));
 }
 
 fn ask(session: &Session, call: &Call) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::check::{Judged, Member, PairJudged, counter};
+use crate::check::{Judged, Member, PairJudged, counter_as};
 use crate::frame::cost;
 use crate::protocol::Matcher;
 use crate::results::Check;
@@ -264,8 +264,7 @@ impl Interpreter<'_> {
         let told = roles.session_ids.iter().find(|(on, _)| seen(on));
         let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
         let logged = roles.log.as_ref().filter(|(on, _)| seen(on));
-        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(counter);
-        let logged = logged.and_then(|id| i64::try_from(id).ok());
+        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(counter_as);
         let refuses = roles.errors.as_ref().is_some_and(|(on, _)| seen(on));
         let part = Part { ends_turn: seen(&roles.turn_end), refuses, ambient: received.ambient };
         self.log.classify(received.event, part);
