@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::Memory;
 use crate::check::hashing::{Volatile, content_hash};
@@ -31,6 +32,7 @@ pub(super) struct Projection {
     check: Check,
     on: Matcher,
     asked: Option<Matcher>,
+    ids: Keys,
     cursor: Pointer,
     facts: Vec<Fact>,
     conns: FxHashMap<Conn, State>,
@@ -62,8 +64,16 @@ struct State {
     cursor: i128,
     newest_event: u64,
     values: Vec<Folded>,
-    /// The cursors at which it was asked for state messages that have not come, the oldest first.
-    asked: VecDeque<i128>,
+    /// The state messages that were asked for and have not come, the oldest first: the id, and the cursor of then.
+    asked: VecDeque<(Option<String>, i128)>,
+}
+
+impl State {
+    /// The cursor at which the state message with this id was asked for, if it was.
+    fn answers(&mut self, id: Option<&str>) -> Option<i128> {
+        let at = self.asked.iter().position(|(asked, _)| asked.as_deref() == id)?;
+        self.asked.remove(at).map(|(_, since)| since)
+    }
 }
 
 #[derive(Clone)]
@@ -113,6 +123,7 @@ impl Projection {
             check: b.check.clone(),
             on: b.pattern(&rule.message)?,
             asked: b.optional(rule.asked.as_ref())?,
+            ids: Keys::new(rule.id.as_ref(), b)?,
             cursor: rule.cursor.clone(),
             facts,
             conns: FxHashMap::default(),
@@ -279,9 +290,11 @@ fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
 
 impl Monitor for Projection {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        if seen.is(&self.on) {
+        let shows = seen.is(&self.on);
+        let id = self.ids.id(seen, Part::begins(!shows));
+        if shows {
             let Some(cursor) = self.shown_at(seen.body) else { return };
-            let since = self.conns.get_mut(&seen.conn).and_then(|state| state.asked.pop_front());
+            let since = self.conns.get_mut(&seen.conn).and_then(|state| state.answers(id.as_deref()));
             match self.conns.get(&seen.conn) {
                 Some(state) if cursor > state.cursor => {}
                 Some(state)
@@ -298,7 +311,7 @@ impl Monitor for Projection {
         if self.asked.as_ref().is_some_and(|asked| seen.is(asked))
             && let Some(state) = self.conns.get_mut(&seen.conn)
         {
-            state.asked.push_back(state.cursor);
+            state.asked.push_back((id, state.cursor));
             if state.asked.len() > MAX_ASKED {
                 state.asked.pop_front();
                 self.forgotten += 1;
@@ -310,6 +323,7 @@ impl Monitor for Projection {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.ids.closed(conn);
         self.conns.remove(&conn);
     }
 
@@ -320,6 +334,6 @@ impl Monitor for Projection {
             _ => 1,
         });
         let asked: usize = self.conns.values().map(|state| state.asked.len()).sum();
-        Memory { entries: entries.sum::<usize>() + asked, forgotten: self.forgotten }
+        Memory { entries: entries.sum::<usize>() + asked, forgotten: self.forgotten } + self.ids.memory()
     }
 }

@@ -9,14 +9,14 @@ use crate::check::Judge;
 use crate::frame::Limits;
 use crate::trace::{Direction, Payload};
 
-/// How many violations there are. Steps: `ask`, `log ID`, which is an event, and `state CURSOR NEWEST OPEN`, where `log 1` begins and
-/// `log 3` ends what is open.
-fn broken(steps: &[&str]) -> usize {
+/// How many violations there are, with the correlation id at `id`. Steps: `ask ID`, `log SEQ`, which is an event, and
+/// `state CURSOR NEWEST OPEN ID`, where `log 1` begins and `log 3` ends what is open.
+fn broken(id: Option<&str>, steps: &[&str]) -> usize {
     let with = |id: u64| json!({ "type": "log", "with": { "seq": id } });
     let protocol = protocol(&json!({
         "log": { "message": "log", "id": "/seq" },
         "invariants": { "x": { "about": "a", "monitor": { "projection": {
-            "message": "output", "cursor": "/seq", "asked": { "type": "ask", "dir": "send" },
+            "message": "output", "cursor": "/seq", "asked": { "type": "ask", "dir": "send" }, "id": id,
             "facts": {
                 "newest": { "at": "/newest", "fold": { "newest": {} }, "decides": ["R-1"] },
                 "open": { "at": "/open", "decides": ["R-1"], "fold": {
@@ -30,11 +30,11 @@ fn broken(steps: &[&str]) -> usize {
         let words: Vec<&str> = step.split(' ').collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let (dir, frame) = match words[0] {
-            "ask" => (Direction::Send, json!({ "type": "ask" })),
+            "ask" => (Direction::Send, json!({ "type": "ask", "id": number(1) })),
             "log" => (Direction::Recv, json!({ "type": "log", "seq": number(1) })),
             _ => (
                 Direction::Recv,
-                json!({ "type": "output", "seq": number(1), "newest": number(2), "open": number(3) }),
+                json!({ "type": "output", "seq": number(1), "newest": number(2), "open": number(3), "id": number(4) }),
             ),
         };
         judge.observe(&event("a", dir, Payload::Text(frame.to_string().into()))).violations.len()
@@ -44,7 +44,7 @@ fn broken(steps: &[&str]) -> usize {
 
 /// The same behind the first state, and an event.
 fn then(more: &[&str]) -> usize {
-    broken(&[&["state 0 0", "log 1", "log 2"], more].concat())
+    broken(None, &[&["state 0 0", "log 1", "log 2"], more].concat())
 }
 
 #[test]
@@ -63,4 +63,13 @@ fn a_state_is_of_a_time_since_it_was_asked_for() {
     ] {
         assert_eq!(then(steps), 1, "{steps:?}: {why}");
     }
+}
+
+#[test]
+fn a_state_that_nobody_asked_for_answers_none_that_was() {
+    let then = |more: &[&str]| broken(Some("/id"), &[&["state 0 0", "log 1", "log 2"], more].concat());
+    assert_eq!(then(&["ask 7", "state 2 2 1", "log 3", "state 2 2 1 7"]), 0);
+    assert_eq!(then(&["ask 7", "ask 8", "log 3", "state 2 2 1 8", "state 2 2 1 7"]), 0);
+    assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 8"]), 1, "another question");
+    assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 7", "state 2 2 1 7"]), 1, "one question has one answer");
 }

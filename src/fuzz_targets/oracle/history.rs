@@ -1,9 +1,10 @@
 //! Logs, replays of them, and what is shown of them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::keys::Keys;
 use super::{Compile, Finding, Item, Items, key, whole};
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Fold};
@@ -189,6 +190,7 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
     let newest_facts = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
     let is_asked =
         |item: &Item| c.optional(rule.asked.as_ref()).is_some_and(|asked| item.is(&asked) && !item.is(&on));
+    let ids = Keys::ids(rule.id.as_ref(), c, items, |item| !item.is(&on));
     // A 0 beside a newest event of null is the state before the first event.
     let before_all = |item: &Item| newest_facts().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));
     let cursor = |item: &Item| {
@@ -203,12 +205,13 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         let seed = on_conn[from];
         let mut newest = cursor(seed).unwrap_or_default();
         let mut log: Vec<(&Item, i128)> = Vec::new();
-        let mut asked = VecDeque::new();
+        let mut asked = Vec::new();
         for other in &on_conn[from + 1..] {
             if cursor(other).is_some() {
-                asked.pop_front();
+                let answered = asked.iter().position(|(id, _)| *id == ids.of(other));
+                answered.map(|at| asked.remove(at));
             } else if is_asked(other) {
-                asked.push_back(newest);
+                asked.push((ids.of(other), newest));
             }
             if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| !other.is(&on) && *id > newest) {
                 newest = *id;
@@ -220,7 +223,7 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         }
         // It was being made while newer events came.
         if shown_at < newest
-            && asked.front().is_some_and(|since| *since <= shown_at)
+            && asked.iter().find(|(id, _)| *id == ids.of(item)).is_some_and(|(_, since)| *since <= shown_at)
             && newest_facts().all(|fact| item.get(&fact.at).and_then(whole) == Some(shown_at))
         {
             continue;

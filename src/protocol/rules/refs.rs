@@ -57,7 +57,7 @@ refer!(Proportion {
     ids: [decides],
     other: [value, part, minus, whole, factor, tolerance]
 });
-refer!(Projection { parts: [message, asked, facts], ids: [], other: [cursor] });
+refer!(Projection { parts: [message, asked, id, facts], ids: [], other: [cursor] });
 refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
 refer!(Concatenation { parts: [piece, whole, key], ids: [decides], other: [loose] });
 refer!(Echo { parts: [request, reply, id], ids: [decides], other: [asked, told] });
