@@ -21,7 +21,7 @@ impl Selftest {
         let mut tally = Tally::default();
         let show = |out: &mut _, run: &StyleRun| {
             tally.add(run.is_right());
-            show(out, run, self.verbose)
+            show(out, run)
         };
         let options = self.options();
         on_each_suite(suites, &mut out, show, async |suite, sink| {
@@ -52,7 +52,7 @@ impl Selftest {
     }
 }
 
-fn show(out: &mut impl Write, run: &StyleRun, verbose: bool) -> std::io::Result<()> {
+fn show(out: &mut impl Write, run: &StyleRun) -> std::io::Result<()> {
     let word = if run.is_right() { "passed" } else { "FAILED" };
     let count = |verdict| run.cases.get(&verdict).copied().unwrap_or_default();
     let (passed, idle) = (count(Verdict::Passed), count(Verdict::NotApplicable));
@@ -62,20 +62,18 @@ fn show(out: &mut impl Write, run: &StyleRun, verbose: bool) -> std::io::Result<
     }
     writeln!(out, ", {:.1} s", run.seconds)?;
     for alarm in &run.alarms {
-        line(out, alarm, verbose)?;
+        line(out, alarm)?;
     }
     out.flush()
 }
 
-fn line(out: &mut impl Write, alarm: &FalseAlarm, verbose: bool) -> std::io::Result<()> {
+/// A false alarm is rare, and may not come again: what it says is always shown.
+fn line(out: &mut impl Write, alarm: &FalseAlarm) -> std::io::Result<()> {
     let what = match alarm.verdict {
         Verdict::Warned => "warned",
         Verdict::Error => "error",
         _ => "failed",
     };
     writeln!(out, "        {what}: {}  {}", alarm.case, alarm.requirements.join(" "))?;
-    if verbose {
-        writeln!(out, "                {}", escape::terminal(&alarm.message))?;
-    }
-    Ok(())
+    writeln!(out, "                {}", escape::terminal(&alarm.message))
 }
