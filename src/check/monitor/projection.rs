@@ -69,9 +69,12 @@ struct State {
 }
 
 impl State {
-    /// The cursor at which the state message with this id was asked for, if it was.
+    /// The cursor at which the state message with this id was asked for, or may have been.
     fn answers(&mut self, id: Option<&str>) -> Option<i128> {
-        let at = self.asked.iter().position(|(asked, _)| asked.as_deref() == id)?;
+        let Some(at) = self.asked.iter().position(|(asked, _)| asked.as_deref() == id) else {
+            // Without an id it answers any of them, or came of itself.
+            return self.asked.front().filter(|_| id.is_none()).map(|(_, since)| *since);
+        };
         self.asked.remove(at).map(|(_, since)| since)
     }
 }

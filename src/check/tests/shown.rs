@@ -70,6 +70,7 @@ fn a_state_that_nobody_asked_for_answers_none_that_was() {
     let then = |more: &[&str]| broken(Some("/id"), &[&["state 0 0", "log 1", "log 2"], more].concat());
     assert_eq!(then(&["ask 7", "state 2 2 1", "log 3", "state 2 2 1 7"]), 0);
     assert_eq!(then(&["ask 7", "ask 8", "log 3", "state 2 2 1 8", "state 2 2 1 7"]), 0);
+    assert_eq!(then(&["ask 7", "state 2 2 1", "log 3", "state 2 2 1"]), 0, "either may be the answer");
     assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 8"]), 1, "another question");
     assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 7", "state 2 2 1 7"]), 1, "one question has one answer");
 }

@@ -223,7 +223,11 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         }
         // It was being made while newer events came.
         if shown_at < newest
-            && asked.iter().find(|(id, _)| *id == ids.of(item)).is_some_and(|(_, since)| *since <= shown_at)
+            && asked
+                .iter()
+                .find(|(id, _)| *id == ids.of(item))
+                .or_else(|| asked.first().filter(|_| ids.of(item).is_none()))
+                .is_some_and(|(_, since)| *since <= shown_at)
             && newest_facts().all(|fact| item.get(&fact.at).and_then(whole) == Some(shown_at))
         {
             continue;

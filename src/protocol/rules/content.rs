@@ -132,8 +132,8 @@ pub struct Projection {
     pub cursor: Pointer,
     /// The message that asks for one: the answer may show the state of any time since then, of which the events came before it.
     pub asked: Option<Pattern>,
-    /// The correlation id of `asked` and the answer to it, where answers have one: a state message without it answers nothing that was
-    /// asked. None: state messages answer in the order in which they were asked for.
+    /// The correlation id of `asked` and the answer to it. A state message without one may answer anything that is still open. None:
+    /// state messages answer in the order in which they were asked for.
     pub id: Option<Key>,
     /// What is compared, by name.
     pub facts: IndexMap<String, Fact>,
