@@ -1,29 +1,33 @@
 //! The stream under an upgrade that leaves alone what comes behind it.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const END: &[u8] = b"\r\n\r\n";
-/// `HTTP/1.1 101`.
-const STATUS: usize = 12;
+/// Most bytes of a head that are held back for its end.
+const MAX_HEAD: usize = 64 << 10;
+/// How many bytes of a head are read at once.
+const PIECE: usize = 4096;
 
-/// Hands out bytes up to the end of an HTTP head and keeps those behind it: whoever reads the head reads in large
-/// pieces, and would take the server's first frames with it. Behind a refusal comes no frame but its body, which is handed out.
+/// Hands out the HTTP head of an answer and keeps the bytes behind it: whoever reads the head reads in large pieces, and would take
+/// the server's first frames with it. Behind a refusal comes no frame but its body, which is handed out.
+///
+/// The head is handed out whole, with one `Connection: Upgrade` where it says so among other options: the WebSocket library takes only
+/// that for it.
 pub(super) struct Ahead<S> {
     stream: S,
-    /// The last bytes of what was handed out, as far as the end may have begun in them.
-    seen: Vec<u8>,
+    /// What has come of the head, and is not handed out.
+    head: Vec<u8>,
+    /// The head has ended, or is none.
     over: bool,
-    /// The first bytes, up to the status.
-    start: Vec<u8>,
     rest: Vec<u8>,
 }
 
 impl<S> Ahead<S> {
     pub fn new(stream: S) -> Self {
-        Self { stream, seen: Vec::new(), over: false, start: Vec::new(), rest: Vec::new() }
+        Self { stream, head: Vec::new(), over: false, rest: Vec::new() }
     }
 
     /// The stream, and what was read of it behind the head.
@@ -31,27 +35,53 @@ impl<S> Ahead<S> {
         (self.stream, self.rest)
     }
 
-    /// Splits what was just read at the end of the head.
-    fn split(&mut self, read: &[u8]) -> usize {
-        let before = self.seen.len();
-        self.start.extend(read.iter().take(STATUS.saturating_sub(self.start.len())));
-        self.seen.extend_from_slice(read);
-        match self.seen.windows(END.len()).position(|window| window == END) {
-            Some(at) => {
-                self.over = true;
-                if !self.start.ends_with(b" 101") {
-                    return read.len();
-                }
-                let taken = at + END.len() - before;
-                self.rest.extend_from_slice(&read[taken..]);
-                taken
-            }
-            None => {
-                self.seen.drain(..self.seen.len().saturating_sub(END.len() - 1));
-                read.len()
-            }
+    /// Takes in a piece of the head.
+    fn take(&mut self, piece: &[u8]) {
+        let from = self.head.len().saturating_sub(END.len() - 1);
+        self.head.extend_from_slice(piece);
+        let end = self.head[from..].windows(END.len()).position(|window| window == END);
+        let Some(end) = end.map(|at| from + at + END.len()) else {
+            self.over = piece.is_empty() || self.head.len() > MAX_HEAD;
+            return;
+        };
+        self.over = true;
+        if is_upgrade(&self.head) {
+            self.rest = self.head.split_off(end);
+            self.head = with_plain_option(std::mem::take(&mut self.head));
         }
     }
+}
+
+/// Whether a head begins with `HTTP/1.1 101`.
+fn is_upgrade(head: &[u8]) -> bool {
+    head.get(..12).is_some_and(|start| start.ends_with(b" 101"))
+}
+
+/// A head that says `Upgrade` among other options of its connection, or in one of several headers, with `Connection: Upgrade` alone
+/// (RFC 6455, 4.1: the header contains the token).
+fn with_plain_option(head: Vec<u8>) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(&head) else { return head };
+    let options = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("connection").then(|| value.to_owned())
+    };
+    let lines = || text.split("\r\n");
+    let values: Vec<String> = lines().filter_map(options).collect();
+    let mut tokens = values.iter().flat_map(|value| value.split(',')).map(str::trim);
+    if !tokens.any(|token| token.eq_ignore_ascii_case("upgrade")) {
+        return head;
+    }
+    let mut others = lines().filter(|line| options(line).is_none());
+    let status = others.next().unwrap_or_default();
+    let plain: Vec<&str> = [status, "Connection: Upgrade"].into_iter().chain(others).collect();
+    plain.join("\r\n").into_bytes()
+}
+
+/// Hands out as much as there is room for.
+fn hand_out(bytes: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
+    let length = bytes.len().min(buffer.remaining());
+    buffer.put_slice(&bytes[..length]);
+    bytes.drain(..length);
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
@@ -61,19 +91,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
-        if !this.rest.is_empty() {
-            let length = this.rest.len().min(buffer.remaining());
-            buffer.put_slice(&this.rest[..length]);
-            this.rest.drain(..length);
-            return Poll::Ready(Ok(()));
+        while !this.over {
+            let mut piece = [0; PIECE];
+            let mut read = ReadBuf::new(&mut piece);
+            ready!(Pin::new(&mut this.stream).poll_read(context, &mut read))?;
+            this.take(read.filled());
         }
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if !this.over && matches!(polled, Poll::Ready(Ok(()))) {
-            let taken = this.split(&buffer.filled()[before..]);
-            buffer.set_filled(before + taken);
+        let waiting = if this.head.is_empty() { &mut this.rest } else { &mut this.head };
+        if waiting.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
         }
-        polled
+        hand_out(waiting, buffer);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -115,20 +144,53 @@ mod tests {
         let text = b"HTTP/1.1 101 x\r\nA: b\r\n\r\n\x81\x02hi";
         for piece in [1, 2, 3, 5, 26, 27, 28, 100] {
             let (mut server, client) = tokio::io::duplex(1024);
+            let parts = text.chunks(piece).map(<[u8]>::to_vec).collect::<Vec<_>>();
+            let writing = tokio::spawn(async move {
+                for part in parts {
+                    server.write_all(&part).await.expect("written");
+                    tokio::task::yield_now().await;
+                }
+            });
             let mut ahead = Ahead::new(client);
             let (mut head, mut chunk) = (Vec::new(), [0; 1024]);
-            for part in text.chunks(piece) {
-                server.write_all(part).await.expect("written");
-                if !head.ends_with(END) {
-                    let read = ahead.read(&mut chunk).await.expect("read");
-                    head.extend_from_slice(&chunk[..read]);
-                }
+            while !head.ends_with(END) {
+                let read = ahead.read(&mut chunk).await.expect("read");
+                assert!(read > 0, "in pieces of {piece}: {head:?}");
+                head.extend_from_slice(&chunk[..read]);
             }
-            drop(server);
-            assert!(head.ends_with(END), "in pieces of {piece}: {head:?}");
+            writing.await.expect("written");
             let (mut stream, mut rest) = ahead.into_parts();
             stream.read_to_end(&mut rest).await.expect("read");
             assert_eq!(rest, b"\x81\x02hi", "in pieces of {piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_without_an_end_is_handed_out() {
+        for length in [10, MAX_HEAD, 2 * MAX_HEAD] {
+            let (mut server, client) = tokio::io::duplex(4 * MAX_HEAD);
+            server.write_all(&vec![b'x'; length]).await.expect("written");
+            drop(server);
+            let mut read = Vec::new();
+            Ahead::new(client).read_to_end(&mut read).await.expect("read");
+            assert_eq!(read.len(), length);
+        }
+    }
+
+    #[test]
+    fn the_option_upgrade_stands_alone() {
+        let plain = |head: &str| String::from_utf8(with_plain_option(head.into())).expect("text");
+        let alone = "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nA: b\r\n\r\n";
+        for options in [
+            "connection: keep-alive, upgrade\r\n",
+            "Connection:Upgrade ,x\r\n",
+            "Connection: keep-alive\r\nCONNECTION: Upgrade\r\n",
+        ] {
+            assert_eq!(plain(&format!("HTTP/1.1 101 x\r\n{options}A: b\r\n\r\n")), alone, "{options}");
+        }
+        for head in ["HTTP/1.1 101 x\r\nConnection: upgrades\r\n\r\n", "HTTP/1.1 101 x\r\nA: Upgrade\r\n\r\n"]
+        {
+            assert_eq!(plain(head), head, "it does not say so");
         }
     }
 }

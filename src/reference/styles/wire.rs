@@ -29,7 +29,7 @@ styles! {
     Pings "pings" "The server sends a ping before some of its messages." ["RFC 6455 5.5.2"];
     OneMebibyte "one-mebibyte" "A frame of more than 1 MiB is refused with close code 1009." ["RFC 6455 7.4.1"];
     UnaskedPongs "unasked-pongs" "The server sends unsolicited pongs." ["RFC 6455 5.5.3"];
-    LongFormHeaders "other-headers" "The upgrade's response has its headers in lower case, and additional ones." ["RFC 9110 5.1", "RFC 6455 4.2.2"];
+    LongFormHeaders "other-headers" "The upgrade's response has its headers in lower case, additional ones, and another option of the connection." ["RFC 9110 5.1", "RFC 6455 4.1", "RFC 6455 4.2.2"];
     LargeBuffers "large-buffers" "All output is buffered, so that the server does not notice a client that does not read." ["RFC 9293"];
     Spaced "spaced-json" "JSON is written with white space." ["RFC 8259 2"] excludes ["escaped-json"];
     Escaped "escaped-json" "JSON has escapes for all characters beyond ASCII, and for the solidus." ["RFC 8259 7"];
@@ -252,7 +252,7 @@ impl Interceptor for Styled {
     }
 }
 
-/// The head of a response with its headers in lower case, and one more.
+/// The head of a response with its headers in lower case, two more, and one more option of the connection.
 fn respelt_head(head: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.split("\r\n");
@@ -264,6 +264,9 @@ fn respelt_head(head: &[u8]) -> Vec<u8> {
     for line in lines {
         out.push_str("\r\n");
         match line.split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("connection") => {
+                out.push_str(&format!("connection: keep-alive,{value}"));
+            }
             Some((name, value)) => out.push_str(&format!("{}:{value}", name.to_ascii_lowercase())),
             None => out.push_str(line),
         }
@@ -277,9 +280,10 @@ mod tests {
 
     #[test]
     fn a_head_says_the_same_in_lower_case() {
-        let head = b"HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: aB=\r\n\r\n";
+        let head =
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: aB=\r\n\r\n";
         let respelt = "HTTP/1.1 101 Switching Protocols\r\nserver: styled/1.0\r\nx-request-id: 7\r\n\
-                       sec-websocket-accept: aB=\r\n\r\n";
+                       connection: keep-alive, Upgrade\r\nsec-websocket-accept: aB=\r\n\r\n";
         assert_eq!(String::from_utf8_lossy(&respelt_head(head)), respelt);
     }
 
