@@ -9,7 +9,7 @@ faults! {
     AckHasExtra "ack-has-extra" "accepted has an undeclared field." ["MC-ACK-7", "MC-ENV-13"];
     AckChangesVersion "ack-changes-version" "accepted has another protocol version." ["MC-ENV-3"];
     AckWithoutReqId "ack-without-req-id" "accepted does not repeat the req_id." ["MC-ENV-9"];
-    AcceptsThenRefuses "accepts-then-refuses" "A valid command that gets error gets accepted before." ["MC-ABT-5", "MC-ABT-6", "MC-ACK-3", "MC-APR-10", "MC-APR-18"];
+    AcceptsThenRefuses "accepts-then-refuses" "A valid command that gets error gets accepted before." ["MC-ABT-5", "MC-ABT-6", "MC-ACK-3", "MC-APR-10", "MC-APR-18", "MC-SND-8"];
     AckInventsReqId "ack-invents-req-id" "accepted has a req_id although the command had none." ["MC-ENV-12"];
     AckAfterEffects "ack-after-effects" "accepted comes after the run's first events." ["MC-ACK-2"];
     AcksToEveryone "acks-to-everyone" "accepted goes to every client of the session." ["MC-ACK-6", "MC-ENV-11"];
