@@ -98,7 +98,7 @@ faults! {
     NoDedupe "no-dedupe" "A repeated client_msg_id adds its text once more." ["MC-IDM-1", "MC-IDM-3", "MC-IDM-4"];
     DedupesByText "dedupes-by-text" "Messages with the same text are treated as repeats." ["MC-IDM-5", "MC-IDM-6"];
     DuplicateIsError "duplicate-is-error" "A repeated client_msg_id is answered with an error." ["MC-IDM-2"];
-    RunsOverlap "runs-overlap" "A second send starts a second run at the same time." ["MC-LIFE-6"];
+    RunsOverlap "runs-overlap" "A second send starts a second run at the same time." ["MC-LIFE-6", "MC-SND-8"];
     ErrorWithoutReqId "error-without-req-id" "error does not repeat the req_id." ["MC-ENV-10"];
     ErrorWithoutMessage "error-without-message" "error has no message." ["MC-ERR-1"];
     ErrorDetailsIsText "error-details-is-text" "error.details is a string." ["MC-ERR-2"];
