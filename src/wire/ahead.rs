@@ -41,7 +41,7 @@ impl<S> Ahead<S> {
         self.head.extend_from_slice(piece);
         let end = self.head[from..].windows(END.len()).position(|window| window == END);
         let Some(end) = end.map(|at| from + at + END.len()) else {
-            self.over = piece.is_empty() || self.head.len() > MAX_HEAD;
+            self.over = piece.is_empty() || self.head.len() > MAX_HEAD || !may_be_http(&self.head);
             return;
         };
         self.over = true;
@@ -50,6 +50,11 @@ impl<S> Ahead<S> {
             self.head = with_plain_option(std::mem::take(&mut self.head));
         }
     }
+}
+
+/// Whether bytes may be the beginning of an HTTP answer. What is none is handed out at once.
+fn may_be_http(head: &[u8]) -> bool {
+    head.iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }
 
 /// Whether a head begins with `HTTP/1.1 101`.
@@ -166,14 +171,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_no_http_is_handed_out_at_once() {
+        let (mut server, client) = tokio::io::duplex(1024);
+        server.write_all(b"SSH-2.0-x\r\n").await.expect("written");
+        let mut chunk = [0; 100];
+        let read = Ahead::new(client).read(&mut chunk).await.expect("read");
+        assert_eq!(&chunk[..read], b"SSH-2.0-x\r\n");
+    }
+
+    #[tokio::test]
     async fn a_head_without_an_end_is_handed_out() {
         for length in [10, MAX_HEAD, 2 * MAX_HEAD] {
             let (mut server, client) = tokio::io::duplex(4 * MAX_HEAD);
-            server.write_all(&vec![b'x'; length]).await.expect("written");
+            server
+                .write_all(&[b"HTTP/1.1 101 ".as_slice(), vec![b'x'; length].as_slice()].concat())
+                .await
+                .expect("written");
             drop(server);
             let mut read = Vec::new();
             Ahead::new(client).read_to_end(&mut read).await.expect("read");
-            assert_eq!(read.len(), length);
+            assert_eq!(read.len(), 13 + length);
         }
     }
 
