@@ -62,23 +62,25 @@ fn is_upgrade(head: &[u8]) -> bool {
     head.get(..12).is_some_and(|start| start.ends_with(b" 101"))
 }
 
+/// The value of a Connection header.
+fn connection_options(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once(':')?;
+    name.eq_ignore_ascii_case("connection").then_some(value)
+}
+
 /// A head that says `Upgrade` among other options of its connection, or in one of several headers, with `Connection: Upgrade` alone
 /// (RFC 6455, 4.1: the header contains the token).
 fn with_plain_option(head: Vec<u8>) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&head) else { return head };
-    let options = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("connection").then(|| value.to_owned())
-    };
-    let lines = || text.split("\r\n");
-    let values: Vec<String> = lines().filter_map(options).collect();
-    let mut tokens = values.iter().flat_map(|value| value.split(',')).map(str::trim);
-    if !tokens.any(|token| token.eq_ignore_ascii_case("upgrade")) {
+    let (options, others): (Vec<&str>, Vec<&str>) =
+        text.split("\r\n").partition(|line| connection_options(line).is_some());
+    let mut tokens =
+        options.iter().filter_map(|line| connection_options(line)).flat_map(|value| value.split(','));
+    if !tokens.any(|token| token.trim().eq_ignore_ascii_case("upgrade")) {
         return head;
     }
-    let mut others = lines().filter(|line| options(line).is_none());
-    let status = others.next().unwrap_or_default();
-    let plain: Vec<&str> = [status, "Connection: Upgrade"].into_iter().chain(others).collect();
+    let (status, fields) = others.split_at(1);
+    let plain = [status, &["Connection: Upgrade"], fields].concat();
     plain.join("\r\n").into_bytes()
 }
 
