@@ -112,7 +112,7 @@ faults! {
     FailuresAreSilent "failures-are-silent" "A failure of the agent is not reported." ["CL-ER-9"];
     ServerTypesAreIgnored "server-types-are-ignored" "A message of a type that only servers send gets no answer." ["CL-ER-12"];
     CallsNeverTimeOut "calls-never-time-out" "The turn waits forever for an unanswered call." ["CL-RC-3"];
-    ForgetsOnReconnect "forgets-on-reconnect" "A session starts again with every connection." ["CL-RC-7", "CL-RC-8", "CL-TC-2"];
+    ForgetsOnReconnect "forgets-on-reconnect" "A session starts again with every connection." ["CL-RC-7", "CL-RC-8"];
     NothingIsBuffered "nothing-is-buffered" "Messages that were sent while no client was connected are lost." ["CL-RC-8"];
     SwitchedWithoutText "switched-without-text" "agent_switched has a content that is not a string." ["CL-RC-9"];
     SwitchingCloses "switching-closes" "A request for another agent closes the connection." ["CL-RC-10"];
