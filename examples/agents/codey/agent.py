@@ -167,8 +167,10 @@ class Agent:
     async def hear(self, text: str) -> None:
         try:
             message = json.loads(text)
+            # Half of a surrogate pair can be passed on to neither the model nor the client.
+            json.dumps(message, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
-            return await self.complain(f"that is no JSON: {error}")
+            return await self.complain(f"that cannot be read: {error}")
         kind = message.get("type") if isinstance(message, dict) else None
         handler = self.HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is None:
