@@ -63,7 +63,7 @@ faults! {
     ConnectionIdsRepeat "connection-ids-repeat" "Every connection has the same sessionId." ["TV-CON-8"];
     StartSeqAsText "start-seq-as-text" "startSeq is a string." ["TV-SUB-1"];
     ValueBeforeResult "value-before-result" "The first value comes before the result of subscribe." ["TV-SUB-1"];
-    AlwaysResumed "always-resumed" "Every subscription is reported as resumed." ["TV-RES-5", "TV-SUB-2"];
+    AlwaysResumed "always-resumed" "Every subscription is reported as resumed." ["TV-RES-3", "TV-RES-5", "TV-SUB-2"];
     NoInitialValue "no-initial-value" "A new subscription gets no value." ["TV-SUB-3"];
     NoValue "no-value" "tinyvex/data lacks its value." ["TV-SUB-4"];
     SeqStands "seq-stands" "seq does not grow past 3." ["TV-SUB-5"];
@@ -84,7 +84,7 @@ faults! {
     LeavingEndsStreams "leaving-ends-streams" "A lost connection ends its streams for the others, too." ["TV-SUB-19"];
     ResumesNothing "resumes-nothing" "A resumed subscription does not get the missed data." ["TV-DUR-2", "TV-DUR-3", "TV-RES-2"];
     ResumeRepeats "resume-repeats" "A resumed subscription gets its last value again." ["TV-RES-3", "TV-RES-4"];
-    AnyJournalWillDo "any-journal-will-do" "A subscription is resumed with any journal and any lastSeq." ["TV-RES-5", "TV-RES-9"];
+    AnyJournalWillDo "any-journal-will-do" "A subscription is resumed with any journal and any lastSeq." ["TV-RES-3", "TV-RES-5", "TV-RES-9"];
     WindowNeverEnds "window-never-ends" "An expired lastSeq is resumed without the expired values." ["TV-RES-2"];
     RefusesJournals "refuses-journals" "subscribe with the journal that the server sent is refused." ["TV-RES-6"];
     AnyCursor "any-cursor" "lastSeq and journal of a wrong type are treated as absent." ["TV-RES-7"];
