@@ -120,7 +120,7 @@ impl Places {
             Rule::Increasing(rule) => self.key(&rule.key),
             Rule::Replay(rule) => {
                 self.log(&rule.resume.at);
-                rule.resets.iter().for_each(|at| self.log(&at.at));
+                rule.resets.iter().chain(&rule.instead).for_each(|at| self.log(&at.at));
             }
             Rule::Projection(rule) => {
                 self.log(&rule.cursor);

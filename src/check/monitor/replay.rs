@@ -23,6 +23,7 @@ pub(super) struct Replay {
     resume: (Matcher, Pointer),
     refused: Option<Matcher>,
     resets: Option<(Matcher, Pointer)>,
+    instead: Option<(Matcher, Pointer)>,
     joined: Option<Matcher>,
     /// Connections that are in a session, resumed or not.
     members: BoundedMap<()>,
@@ -39,6 +40,8 @@ struct Resumed {
     refused: bool,
     /// It was in the session before it resumed: what is newer than `newest_then` may have come of itself, before the replay.
     joined: bool,
+    /// The newest id that a message instead of the replay contains.
+    shown: Option<i128>,
     /// The last id delivered in an unbroken row.
     reached: i128,
     event: u64,
@@ -52,6 +55,7 @@ impl Replay {
             resume: b.place(&rule.resume)?,
             refused: b.optional(rule.refused.as_ref())?,
             resets: rule.resets.as_ref().map(|resets| b.place(resets)).transpose()?,
+            instead: rule.instead.as_ref().map(|instead| b.place(instead)).transpose()?,
             joined: b.optional(rule.joined.as_ref())?,
             rule: Arc::new(rule.clone()),
             members: BoundedMap::default(),
@@ -67,6 +71,7 @@ impl Replay {
             session: None,
             refused: false,
             joined: self.members.has(seen.conn.0, None) || self.members.may_have_forgotten(seen.conn.0),
+            shown: None,
             reached: cursor.unwrap_or(i128::MIN),
             event: seen.event,
         };
@@ -77,6 +82,11 @@ impl Replay {
     fn judge(&mut self, seen: &Observation<'_>, Logged { id, hash, .. }: Logged, tally: &mut Tally) {
         let Some(resumed) = self.resumed.get(seen.conn.0, None) else { return };
         let known = seen.history.of(seen.session.id);
+        if resumed.session.is_none()
+            && let Some(shown) = resumed.shown.filter(|shown| id > *shown)
+        {
+            resumed.reached = resumed.reached.max(shown);
+        }
         if resumed.session != Some(seen.session.id) {
             resumed.session = Some(seen.session.id);
             resumed.newest_then = known.newest_before(resumed.event);
@@ -150,6 +160,12 @@ impl Monitor for Replay {
         {
             resumed.refused = true;
         }
+        if let Some((instead, at)) = &self.instead
+            && seen.is(instead)
+            && let Some(resumed) = self.resumed.get(seen.conn.0, None)
+        {
+            resumed.shown = at.get(seen.body).and_then(counter);
+        }
         if let Some(logged) = seen.logged {
             self.judge(seen, logged, tally);
         }
@@ -209,6 +225,7 @@ mod tests {
             "session": { "id": [{ "on": "log", "at": "/room" }] }, "log": { "on": "log", "id": "/n" },
             "invariants": { "replay": { "about": "a", "monitor": { "replay": {
                 "resume": { "on": { "type": "ask", "dir": "send" }, "at": "/seen" }, "resets": { "on": "done", "at": "/n" },
+                "instead": { "on": { "type": "done", "where": { "not": { "required": ["id"] } } }, "at": "/n" },
                 "joined": "say", "floor": ["R-1"], "complete": ["R-1"], "content": ["R-1"],
             } } } },
         }));
@@ -244,6 +261,23 @@ mod tests {
             1,
             "nothing comes of itself before a resume"
         );
+        let gap = |then: &[(&str, Value)]| {
+            let begin = [("a", event(1)), ("a", event(2)), ("a", event(3)), ("b", ask(1))];
+            broken(&[&begin[..], then, &[("a", event(4))]].concat())
+        };
+        let state = |n: u64| ("b", json!({ "type": "done", "n": n }));
+        assert_eq!(gap(&[("b", event(4))]), 1, "2 and 3 were skipped");
+        assert_eq!(gap(&[state(3), ("b", event(4))]), 0, "the state has 2 and 3");
+        assert_eq!(gap(&[state(2), ("b", event(4))]), 1, "the state has not got 3");
+        assert_eq!(
+            gap(&[state(3), ("b", event(2)), ("b", event(3)), ("b", event(4))]),
+            0,
+            "replayed all the same"
+        );
+        assert_eq!(gap(&[state(3), ("b", event(2)), ("b", event(4))]), 1, "replayed in part");
+        assert_eq!(gap(&[("b", event(2)), state(3), ("b", event(4))]), 1, "the replay had begun");
+        let asked = ("b", json!({ "type": "done", "n": 3, "id": "q" }));
+        assert_eq!(gap(&[asked, ("b", event(4))]), 1, "an answer is no replay");
         let other = |n: u64| json!({ "type": "log", "n": n, "room": "r", "text": "other" });
         let begin = [("a", event(1)), ("a", event(2)), ("b", ask(1))];
         assert_eq!(broken(&[&begin[..], &[("b", other(2))]].concat()), 1, "2 was replayed otherwise");

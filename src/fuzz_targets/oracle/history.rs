@@ -80,6 +80,8 @@ pub(super) fn agreement(rule: &rule::Agreement, items: &Items, settled: bool) ->
 /// A resume and what came after it on its connection.
 struct Resumed<'i> {
     cursor: i128,
+    /// The cursor, or what was shown instead of the events up to it.
+    base: i128,
     event: u64,
     /// Logged items, with their indices.
     logged: Vec<(usize, &'i Item, i128)>,
@@ -95,13 +97,14 @@ impl Resumed<'_> {
     /// How far the row of delivered events reaches after the first `count` of them.
     fn reached(&self, count: usize) -> i128 {
         let delivered = self.logged[..count].iter().map(|(_, _, id)| *id);
-        delivered.filter(|id| *id > self.cursor).fold(self.cursor, i128::max)
+        delivered.filter(|id| *id > self.cursor).fold(self.base, i128::max)
     }
 }
 
 pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
     let (resume, refused) = (c.place(&rule.resume), c.optional(rule.refused.as_ref()));
     let (resets, joined) = (rule.resets.as_ref().map(|at| c.place(at)), c.optional(rule.joined.as_ref()));
+    let instead = rule.instead.as_ref().map(|at| c.place(at));
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&resume.0)) {
         let rest: Vec<(usize, &Item)> = items.all[index + 1..]
@@ -130,7 +133,16 @@ pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settle
                 .take(silent + 1)
                 .any(|(_, other)| resets.is_some_and(|(resets, at)| other.is(resets) && behind(other, at)))
         });
-        let mut resumed = Resumed { cursor: cursor.unwrap_or(i128::MIN), event: item.event, logged };
+        let shown = rest.iter().take(silent + 1).filter_map(|(_, other)| {
+            let (_, at) = instead.as_ref().filter(|(instead, _)| other.is(instead))?;
+            Some(other.get(at).and_then(whole))
+        });
+        // A first event at or below it is the beginning of a replay after all.
+        let shown =
+            shown.last().flatten().filter(|shown| logged.first().is_some_and(|(_, _, id)| id > shown));
+        let cursor_or_least = cursor.unwrap_or(i128::MIN);
+        let base = shown.map_or(cursor_or_least, |shown| shown.max(cursor_or_least));
+        let mut resumed = Resumed { cursor: cursor_or_least, base, event: item.event, logged };
         if items.before_on_conn(index).any(|(_, other)| other.is_any(joined.as_ref())) {
             let known = |other: &Item, id| {
                 resumed.newest_then(items, other.session).is_some_and(|newest| id <= newest)

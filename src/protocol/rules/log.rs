@@ -55,6 +55,9 @@ pub struct Replay {
     /// Messages that show the newest id of the log, and where. One that shows an older id than the cursor (or none), before any
     /// event, means that the log does not reach that far: then only `content` is judged.
     pub resets: Option<At>,
+    /// Messages that stand for the replay of a gap, and where they show the newest id that they contain: events up to that one need
+    /// not come behind the last of them that comes before any event. If one of those is the first event, all are judged.
+    pub instead: Option<At>,
     /// Messages by which a connection joins a session. On a connection that was in the session before it resumed, live events may come
     /// between the resume and the replay: only events that were known when the resume was sent are judged.
     pub joined: Option<Pattern>,

@@ -10,7 +10,7 @@ use crate::protocol::refs::{Refer, Refs, refer};
 refer!(Increasing { parts: [message, restarts, key], ids: [order, repeat, written], other: [at] });
 refer!(Agreement { parts: [], ids: [content, complete], other: [] });
 refer!(Replay {
-    parts: [resume, refused, resets, joined],
+    parts: [resume, refused, resets, instead, joined],
     ids: [floor, complete, content, current],
     other: []
 });

@@ -87,7 +87,7 @@ faults! {
     SnapshotHidesRun "snapshot-hides-run" "snapshot never shows a run." ["MC-RUN-7", "MC-SNP-5"];
     SnapshotMissesLastItem "snapshot-misses-last-item" "snapshot lacks the newest transcript item." ["MC-SNP-4"];
     SnapshotsToEveryone "snapshots-to-everyone" "A snapshot goes to every client of the session." ["MC-ENV-11", "MC-SNP-12"];
-    NoReplay "no-replay" "resume replays nothing." ["MC-RES-1", "MC-RES-4", "MC-SES-4"];
+    NoReplay "no-replay" "resume replays nothing." ["MC-HS-6", "MC-RES-1", "MC-SES-4"];
     ReplaysLastSeen "replays-last-seen" "resume replays the last event seen, too." ["MC-RES-3", "MC-RES-5"];
     ReplaySkipsOne "replay-skips-one" "resume omits the first missed event." ["MC-RES-1", "MC-RES-4"];
     ReplayChangesText "replay-changes-text" "A replayed text differs from the original." ["MC-ORD-4", "MC-RES-2"];
