@@ -18,7 +18,7 @@ use crate::report::table::Table;
 use crate::scenario::Outline;
 use crate::shortage::Reads;
 
-/// List protocols, cases, or requirements and what decides them.
+/// List protocols, cases, requirements and what decides them, or the tools that cases call.
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
@@ -28,10 +28,13 @@ pub(super) struct List {
     /// List requirements, each with what decides it: schema places, invariants, cases.
     #[arg(long)]
     requirements: bool,
+    /// List the tools that cases have the model call: their classes, names and arguments.
+    #[arg(long, conflicts_with = "requirements")]
+    tools: bool,
     /// Read protocol and scenarios from this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show the table of protocols as Markdown.
+    /// Show the table of protocols, or that of tools, as Markdown.
     #[arg(long, conflicts_with = "requirements")]
     markdown: bool,
 }
@@ -51,12 +54,15 @@ impl List {
         config.fill(&mut self.source, &mut self.filter);
         config.check(&self.source, Files::default())?;
         let suites = self.source.outlined(&mut self.filter)?;
-        let is_table = self.markdown || (suites.len() > 1 && self.filter.is_empty());
+        let is_table = self.tools || self.markdown || (suites.len() > 1 && self.filter.is_empty());
         let suites = if self.requirements || is_table { suites } else { self.filter.select(suites)? };
         // The process ends: what was loaded need not be freed piece by piece.
         let suites = suites.leak();
         if self.requirements {
             return self.requirements(suites);
+        }
+        if self.tools {
+            return tools(suites, self.markdown);
         }
         if is_table { protocols(suites, self.markdown) } else { cases(suites) }
     }
@@ -131,6 +137,29 @@ fn protocols(suites: &[Suite<Outline>], markdown: bool) -> Result<Exit, Failure>
         out,
         "\n`frameproof list NAME` lists the cases, `--requirements` what decides each requirement"
     )?;
+    Ok(Exit::Passed)
+}
+
+/// One line a tool.
+fn tools(suites: &[Suite<Outline>], markdown: bool) -> Result<Exit, Failure> {
+    let mut out = super::out();
+    let mut shown = 0;
+    for Suite { protocol, .. } in suites.iter().filter(|suite| !suite.protocol.extension.tools.is_empty()) {
+        let mut table = Table::new(["class", "name", "arguments", "needs"]);
+        for (class, tool) in &protocol.extension.tools {
+            let args: Vec<_> = tool.args.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            let cells = [class.clone(), tool.name.clone(), args.join(", "), tool.needs.join(", ")];
+            table.row(cells.map(|cell| clip::sentence(&cell).into_owned()));
+        }
+        if suites.len() > 1 {
+            writeln!(out, "{}{}", if shown > 0 { "\n" } else { "" }, clip::sentence(&protocol.title))?;
+        }
+        write!(out, "{}", if markdown { table.markdown() } else { table.text() })?;
+        shown += 1;
+    }
+    if shown == 0 {
+        return Err(nothing("no tools are called", "a protocol lists them in `x-frameproof.tools`"));
+    }
     Ok(Exit::Passed)
 }
 

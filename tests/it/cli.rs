@@ -156,6 +156,20 @@ fn requirements_are_listed_and_explained() {
 }
 
 #[test]
+fn tools_are_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shown = text(&frameproof(folder.path(), &["list", "codey", "--tools"]).stdout);
+    let forbidden = shown.lines().find(|line| line.starts_with("forbidden ")).expect("a class");
+    assert!(forbidden.contains("write_note") && forbidden.contains("key: \"forbidden\""), "{shown}");
+    let all = text(&frameproof(folder.path(), &["list", "--tools"]).stdout);
+    assert!(all.contains(&shown), "{all}");
+    let without = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/graphql-transport-ws/protocol");
+    let output = frameproof(folder.path(), &["list", "--protocol", without, "--tools"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("x-frameproof.tools"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn schemas_are_json() {
     let folder = tempfile::tempdir().expect("a folder");
     for of in ["scenario", "protocol", "requirements", "trace", "baseline"] {
