@@ -73,13 +73,20 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         Some(Value::String(command)) => command.as_str(),
         Some(_) => return Err(refuse("INVALID_COMMAND", "type must be a string")),
     };
-    let Some(own) = fields(command) else {
+    let is_known = command != "resume" || !behaviour.strikes(Defect::ResumeIsUnknown);
+    let Some(own) = fields(command).filter(|_| is_known) else {
         return Err(refuse("INVALID_COMMAND", format!("unknown type {command:?}")));
     };
     for field in own.iter().chain(ENVELOPE) {
         match body.get(field.0) {
             None if field.2 => {
                 if command == "send" && behaviour.strikes(Defect::MissingFieldIsTaken) {
+                    continue;
+                }
+                if field.0 == "call_id" && behaviour.strikes(Defect::DecidesWithoutCallId) {
+                    continue;
+                }
+                if command == "hello" && behaviour.strikes(Defect::VersionIsOptional) {
                     continue;
                 }
                 if behaviour.strikes(Defect::WrongCodeForMissingField) {
@@ -99,6 +106,9 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         && !behaviour.strikes(Defect::UndeclaredFieldsAreTaken)
     {
         return Err(refuse("BAD_ARGUMENT", format!("{unknown:?} is no field of {command}")));
+    }
+    if body.contains_key("ts") && behaviour.strikes(Defect::EnvelopeIsUndeclared) {
+        return Err(refuse("BAD_ARGUMENT", "ts is for events"));
     }
     Ok(command)
 }

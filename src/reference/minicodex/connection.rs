@@ -135,6 +135,10 @@ impl Peer<'_> {
         let mut inner = session.lock();
         inner.clients.remove(&client);
         session.behaviour.note(Happening::Left);
+        let active = inner.run.as_ref().filter(|run| !run.is_over() && !inner.clients.is_empty());
+        if let Some(run) = active.filter(|_| session.has(Defect::LeavingAborts)) {
+            run.abort.cancel();
+        }
     }
 
     fn command(&mut self, bytes: &[u8]) {
@@ -165,6 +169,9 @@ impl Peer<'_> {
 
     fn refuse(&mut self, refusal: &Refusal, req_id: Option<&str>) {
         if refusal.message.starts_with("unknown type") && self.has(Defect::SilentOnUnknownType) {
+            return;
+        }
+        if refusal.message == "type is missing" && self.has(Defect::SilentOnNoType) {
             return;
         }
         let frame = error_frame(refusal, req_id, self.behaviour());
@@ -232,11 +239,11 @@ impl Peer<'_> {
             "resume" => return self.resume(body),
             _ => {}
         }
-        let Some((session, _)) = self.joined.clone() else {
+        let Some((session, client)) = self.joined.clone() else {
             if command == "send" && self.has(Defect::RunsBeforeHello) {
                 let session = self.service.session(None);
                 let mut inner = session.lock();
-                let client = Session::join(&mut inner, &self.outbox);
+                let client = session.join(&mut inner, &self.outbox);
                 self.accept(&session, &inner, body);
                 run::start(&session, &mut inner, text_of("text").unwrap_or_default(), None);
                 drop(inner);
@@ -250,7 +257,10 @@ impl Peer<'_> {
             "approve" | "deny" => self.decide(&session, body, command == "approve"),
             "abort" => self.abort(&session, body),
             "get_snapshot" => {
-                let inner = session.lock();
+                let mut inner = session.lock();
+                if inner.newest().is_some() && self.has(Defect::SnapshotsCount) {
+                    inner.last_event += 1;
+                }
                 if self.style(Style::SnapshotAccepted) {
                     self.accept(&session, &inner, body);
                 }
@@ -258,6 +268,12 @@ impl Peer<'_> {
                 if body.get("include_transcript_window") != Some(&json!(true)) {
                     frame["transcript"] = json!([]);
                 }
+                self.behaviour().mutate(&mut frame, |defect, frame| match defect {
+                    Defect::TranscriptsApart if inner.clients.keys().min() != Some(&client) => {
+                        frame["transcript"] = json!([])
+                    }
+                    _ => {}
+                });
                 if inner.clients.len() > 1 && self.has(Defect::SnapshotsToEveryone) {
                     inner.clients.values().for_each(|client| {
                         client.send(text(&frame));

@@ -25,6 +25,9 @@ impl Peer<'_> {
             Defect::WelcomeOfAnotherSession => {
                 frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
             }
+            Defect::WelcomeIsBrief => {
+                frame.as_object_mut().map(|frame| frame.remove("session_state"));
+            }
             _ => {}
         });
         frame
@@ -42,10 +45,20 @@ impl Peer<'_> {
     }
 
     pub(super) fn hello(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        if self.has(Defect::CapabilitiesAreNeeded) && !body.contains_key("client_capabilities") {
+            return Err(refuse("MISSING_FIELD", "client_capabilities is missing"));
+        }
         let session = self.enter(body);
         let mut inner = session.lock();
-        let client = Session::join(&mut inner, &self.outbox);
+        if !inner.clients.is_empty() && session.has(Defect::SilentOnSecondHello) {
+            return Ok(());
+        }
+        let client = session.join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
+        let joins = inner.clients.len() > 1 && inner.run.as_ref().is_some_and(|run| !run.is_over());
+        if joins && session.has(Defect::LateJoinersAreDeaf) {
+            inner.clients.remove(&client);
+        }
         let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
         let welcome = self.welcome(&session, &inner, v);
         let snapshot = session.snapshot(&inner, None);
@@ -70,6 +83,9 @@ impl Peer<'_> {
 
     pub(super) fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
+        if seen.is_none() && self.has(Defect::NullCursorIsRefused) {
+            return Err(refuse("BAD_ARGUMENT", "last_seen_event_id must be an integer"));
+        }
         let behind = self.style(Style::ResumeBehindHello);
         if behind && self.joined.is_none() {
             return Err(refuse("INVALID_COMMAND", "say hello first"));
@@ -82,7 +98,7 @@ impl Peer<'_> {
         if self.style(Style::RefusesBeyond) && from > last {
             return Err(refuse("BAD_ARGUMENT", "no such event"));
         }
-        let client = Session::join(&mut inner, &self.outbox);
+        let client = session.join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
         if !behind {
             self.send(&self.welcome(&session, &inner, "1.0.0"));
@@ -95,6 +111,9 @@ impl Peer<'_> {
         } else if self.lacks(&inner, from, oldest) && !self.has(Defect::PartialReplay) {
             let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
             self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
+            if self.has(Defect::DeafAfterGap) {
+                inner.clients.remove(&client);
+            }
         } else {
             let late = self.has(Defect::SnapshotBehindReplay);
             if !late && !behind {

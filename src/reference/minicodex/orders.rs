@@ -41,6 +41,15 @@ impl Peer<'_> {
             self.accept(session, &inner, body);
             return Ok(());
         }
+        let named = inner.run.as_ref().is_some_and(|run| !run.message_ids.is_empty());
+        if message_id.is_none() && named && self.has(Defect::MessageIdsAreNeeded) {
+            return Err(refuse("MISSING_FIELD", "client_msg_id is missing"));
+        }
+        if inner.run.as_ref().is_some_and(|run| run.is_over() && run.was_aborted)
+            && self.has(Defect::BusyAfterAbort)
+        {
+            return Err(refuse("BUSY", "a run is active"));
+        }
         let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
         if busy && !self.has(Defect::RunsOverlap) {
             if self.behaviour().prepares(Defect::RefusedIdIsRemembered) {
@@ -79,6 +88,8 @@ impl Peer<'_> {
                 if self.style(Style::ConflictUnknown) { "UNKNOWN_CALL_ID" } else { "APPROVAL_CONFLICT" };
             return Err(refuse(code, format!("{call_id:?} is already decided")));
         }
+        let oldest = run.pending.first().map(|call| call.id.clone());
+        let call_id = oldest.as_deref().filter(|_| !body.contains_key("call_id")).unwrap_or(call_id);
         let Some(index) = run.pending.iter().position(|call| call.id == call_id).or(decided.then_some(0))
         else {
             if self.has(Defect::AcceptsAnyCallId) {
@@ -109,7 +120,8 @@ impl Peer<'_> {
             false if self.has(Defect::DenyAbortGoesOn) || self.style(Style::DenyAborts) => "deny_abort",
             false => "deny_continue",
         };
-        for id in ids {
+        let is_late = approve && self.has(Defect::DecisionBehindOutput);
+        for id in ids.into_iter().filter(|_| !is_late) {
             session.emit(
                 &mut inner,
                 json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
@@ -154,6 +166,9 @@ impl Peer<'_> {
         let late = self.style(Style::AckAfterEffects);
         if !late {
             self.accept(session, &inner, body);
+        }
+        if let Some(run) = &mut inner.run {
+            run.was_aborted |= named.is_some();
         }
         if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
             session.drop_pending(&mut inner);

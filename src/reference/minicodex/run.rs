@@ -52,6 +52,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         message_ids: message_id.map(str::to_owned).into_iter().collect(),
         last_event: inner.last_event,
         had_output: false,
+        was_aborted: false,
         abort,
     });
     let doomed = std::mem::take(&mut inner.past.aborted);
@@ -90,7 +91,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
 }
 
 async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: Cancel) {
-    let mut player = Player { session, aborted };
+    let mut player = Player { session, aborted, stopped: None };
     let result = player.play(responses).await;
     player.end(result);
 }
@@ -107,6 +108,8 @@ fn announcement(call: &Call) -> Value {
 struct Player {
     session: Arc<Session>,
     aborted: Cancel,
+    /// The call whose tool an abort has stopped.
+    stopped: Option<Call>,
 }
 
 impl Agent for Player {
@@ -202,6 +205,7 @@ impl Player {
         }
         self.session.behaviour.note(Happening::ToolEnds);
         if let Err(cancelled) = slept {
+            self.stopped = Some(call.clone());
             return Err(cancelled.into());
         }
         let outcome = self.session.lock().notes.run(&call.tool, &call.args);
@@ -312,6 +316,11 @@ impl Player {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {
                     self.execute(&call).await?;
                 }
+                if self.session.has(Defect::DecisionBehindOutput) {
+                    self.emit(
+                        json!({ "type": "approval_decision", "call_id": call.id, "decision": "approve" }),
+                    );
+                }
             } else if !self.session.style(Style::SilentDenial) {
                 let outcome = Outcome { text: "denied by the user".into(), is_error: true };
                 self.output(&call, &outcome);
@@ -355,6 +364,17 @@ impl Player {
                 // Without the status aborting, an end as if nothing had been aborted would be a defect of its own.
                 let fails = !is_aborting(inner) || session.style(Style::AbortsInError);
                 self.finish(inner, if fails { "error" } else { "finished" });
+                if let Some(call) = &self.stopped
+                    && session.has(Defect::AbortedToolReports)
+                {
+                    session.emit(
+                        inner,
+                        json!({
+                            "type": "function_call_output", "call_id": call.id,
+                            "result": { "content": [{ "type": "text", "text": "stopped" }], "isError": true },
+                        }),
+                    );
+                }
                 if session.has(Defect::TextAfterAbort) {
                     session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));
                 }

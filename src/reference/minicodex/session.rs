@@ -50,6 +50,8 @@ pub(super) struct Past {
     pub runs: Vec<String>,
     /// An abort was refused because no run was active.
     pub aborted: bool,
+    /// The next event begins the ids anew.
+    pub restarts: bool,
     /// A call was approved.
     pub approved: bool,
 }
@@ -66,6 +68,7 @@ pub(super) struct Run {
     pub message_ids: HashSet<String>,
     pub last_event: u64,
     pub had_output: bool,
+    pub was_aborted: bool,
     pub abort: Canceller,
 }
 
@@ -114,6 +117,15 @@ impl Run {
             Defect::StartedAtMoves => state["started_at"] = json!(now()),
             Defect::NoFinishedAt => state["finished_at"] = Value::Null,
             Defect::RunStateHasExtra => state["model"] = json!("m-1"),
+            Defect::PendingArgsAsText => {
+                for brief in state["pending_approvals"].as_array_mut().into_iter().flatten() {
+                    brief["args"] = json!(brief["args"].to_string());
+                }
+            }
+            Defect::PendingAsMap => {
+                let briefs = self.pending.iter();
+                state["pending_approvals"] = briefs.map(|call| (call.id.clone(), json!(call.tool))).collect();
+            }
             Defect::RunCursorAhead => state["last_event_id"] = json!(self.last_event + 1000),
             Defect::StartedAtNaive => {
                 state["started_at"] = json!(self.started_at.trim_end_matches('Z'));
@@ -187,6 +199,10 @@ impl Session {
                 state.as_object_mut().map(|state| state.remove("version"));
             }
             Defect::SessionStateHasExtra => state["owner"] = json!("me"),
+            Defect::ActiveRunIdIsShort if !state["active_run_id"].is_null() => {
+                state["active_run_id"] = json!("run-1");
+            }
+            Defect::RunCounterAsText => state["run_counter"] = json!(inner.run_counter.to_string()),
             Defect::CapabilitiesAsText => state["capabilities"] = json!("approvals,replay"),
             Defect::StaleCursor if inner.last_event > 1 => {
                 state["last_event_id"] = json!(inner.last_event - 1);
@@ -220,6 +236,13 @@ impl Session {
             Defect::SnapshotStatusLags if frame["run_state"]["status"] == "awaiting_approval" => {
                 frame["run_state"]["status"] = json!("running");
             }
+            Defect::EmptySessionId => frame["session_state"]["session_id"] = json!(""),
+            Defect::TranscriptAsMap => frame["transcript"] = json!({ "items": frame["transcript"] }),
+            Defect::SnapshotOfAnotherVersion => frame["v"] = json!("1.1.0"),
+            Defect::IdleShowsRunning if frame["run_state"]["status"] == "finished" => {
+                frame["run_state"]["status"] = json!("running");
+                frame["run_state"]["finished_at"] = Value::Null;
+            }
             Defect::SnapshotHidesRun => frame["run_state"] = Value::Null,
             Defect::SnapshotCursorAsText => frame["event_id"] = json!(frame["event_id"].to_string()),
             Defect::SnapshotHasExtra => frame["server_time"] = json!(now()),
@@ -229,7 +252,13 @@ impl Session {
     }
 
     /// Adds a client; events from now on go to it.
-    pub fn join(inner: &mut Inner, outbox: &Outbox) -> u64 {
+    pub fn join(&self, inner: &mut Inner, outbox: &Outbox) -> u64 {
+        if inner.clients.is_empty() && inner.run_counter > 0 {
+            inner.past.restarts |= self.behaviour.prepares(Defect::EventIdsRestart);
+            if self.has(Defect::CounterRestarts) {
+                inner.run_counter = 0;
+            }
+        }
         inner.next_client += 1;
         inner.clients.insert(inner.next_client, outbox.clone());
         inner.next_client
@@ -262,6 +291,10 @@ impl Session {
     }
 
     fn next_id(&self, inner: &mut Inner) -> u64 {
+        if std::mem::take(&mut inner.past.restarts) {
+            self.behaviour.took_effect();
+            inner.last_event = 0;
+        }
         let repeats = inner.last_event == 3 && self.has(Defect::EventIdsRepeat);
         if !repeats || inner.log.len() > 3 {
             inner.last_event = match inner.newest() {
@@ -285,6 +318,8 @@ impl Session {
             Defect::ItemsWithoutEventId if kind == "assistant_text" => {
                 event.as_object_mut().map(|event| event.remove("event_id"));
             }
+            Defect::TurnDoneWithoutRun if kind == "turn_done" => event["run_id"] = Value::Null,
+            Defect::UserTextAsContent if kind == "user_text" => mutate::rename(event, "text", "content"),
             Defect::TextUnderAnotherName if kind == "assistant_text" => {
                 mutate::rename(event, "text", "content")
             }
