@@ -133,13 +133,13 @@ pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settle
                 .take(silent + 1)
                 .any(|(_, other)| resets.is_some_and(|(resets, at)| other.is(resets) && behind(other, at)))
         });
-        let shown = rest.iter().take(silent + 1).filter_map(|(_, other)| {
+        let mut shown = rest.iter().take(silent + 1).filter_map(|(_, other)| {
             let (_, at) = instead.as_ref().filter(|(instead, _)| other.is(instead))?;
             Some(other.get(at).and_then(whole))
         });
         // A first event at or below it is the beginning of a replay after all.
         let shown =
-            shown.last().flatten().filter(|shown| logged.first().is_some_and(|(_, _, id)| id > shown));
+            shown.next_back().flatten().filter(|shown| logged.first().is_some_and(|(_, _, id)| id > shown));
         let cursor_or_least = cursor.unwrap_or(i128::MIN);
         let base = shown.map_or(cursor_or_least, |shown| shown.max(cursor_or_least));
         let mut resumed = Resumed { cursor: cursor_or_least, base, event: item.event, logged };
