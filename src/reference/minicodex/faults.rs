@@ -138,7 +138,6 @@ faults! {
     PendingArgsAsText "pending-args-as-text" "args of a pending approval is a string." ["MC-APB-3", "MC-APR-15"];
     PendingAsMap "pending-as-map" "pending_approvals is an object, by call_id." ["MC-RUN-6"];
     DecidesWithoutCallId "decides-without-call-id" "A decision without call_id decides the oldest pending call." ["MC-APR-11", "MC-ERR-9"];
-    DecisionBehindOutput "decision-behind-output" "approval_decision comes behind the output of the call." ["MC-APR-4"];
     EnvelopeIsUndeclared "envelope-is-undeclared" "A command with ts is refused." ["MC-ENV-17"];
     SilentOnNoType "silent-on-no-type" "A message without type is ignored." ["MC-ERR-4"];
     LeavingAborts "leaving-aborts" "A client that leaves others ends the active run." ["MC-FAN-4", "MC-RES-4", "MC-RES-9"];
@@ -149,7 +148,7 @@ faults! {
     ResumeIsUnknown "resume-is-unknown" "resume is refused as an unknown type." ["MC-HS-6", "MC-RES-1", "MC-RES-6", "MC-SES-4"];
     TurnDoneWithoutRun "turn-done-without-run" "turn_done has no run_id." ["MC-LIFE-10"];
     BusyAfterAbort "busy-after-abort" "After a run that was aborted by its run_id every send is refused as if it were active." ["MC-LIFE-11"];
-    EventIdsRestart "event-ids-restart" "event_id begins anew when a client comes back to a session without clients." ["MC-ORD-3", "MC-ORD-4", "MC-RES-3", "MC-RES-5", "MC-RUN-8"];
+    EventIdsRestart "event-ids-restart" "event_id begins anew when a client says hello to a session without clients." ["MC-ORD-3", "MC-ORD-4", "MC-RUN-8"];
     NullCursorIsRefused "null-cursor-is-refused" "A last_seen_event_id of null is refused." ["MC-RES-6"];
     DeafAfterGap "deaf-after-gap" "A client that was pointed to get_snapshot gets no events." ["MC-RES-8"];
     EmptySessionId "empty-session-id" "session_id in a snapshot's SessionState is empty." ["MC-SES-1", "MC-SES-13"];

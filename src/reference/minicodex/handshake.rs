@@ -50,6 +50,9 @@ impl Peer<'_> {
         }
         let session = self.enter(body);
         let mut inner = session.lock();
+        if inner.clients.is_empty() && inner.run_counter > 0 {
+            inner.past.restarts |= session.behaviour.prepares(Defect::EventIdsRestart);
+        }
         if !inner.clients.is_empty() && session.has(Defect::SilentOnSecondHello) {
             return Ok(());
         }

@@ -120,8 +120,7 @@ impl Peer<'_> {
             false if self.has(Defect::DenyAbortGoesOn) || self.style(Style::DenyAborts) => "deny_abort",
             false => "deny_continue",
         };
-        let is_late = approve && self.has(Defect::DecisionBehindOutput);
-        for id in ids.into_iter().filter(|_| !is_late) {
+        for id in ids {
             session.emit(
                 &mut inner,
                 json!({ "type": "approval_decision", "call_id": id, "decision": decision }),

@@ -316,11 +316,6 @@ impl Player {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {
                     self.execute(&call).await?;
                 }
-                if self.session.has(Defect::DecisionBehindOutput) {
-                    self.emit(
-                        json!({ "type": "approval_decision", "call_id": call.id, "decision": "approve" }),
-                    );
-                }
             } else if !self.session.style(Style::SilentDenial) {
                 let outcome = Outcome { text: "denied by the user".into(), is_error: true };
                 self.output(&call, &outcome);

@@ -253,11 +253,9 @@ impl Session {
 
     /// Adds a client; events from now on go to it.
     pub fn join(&self, inner: &mut Inner, outbox: &Outbox) -> u64 {
-        if inner.clients.is_empty() && inner.run_counter > 0 {
-            inner.past.restarts |= self.behaviour.prepares(Defect::EventIdsRestart);
-            if self.has(Defect::CounterRestarts) {
-                inner.run_counter = 0;
-            }
+        let returns = inner.clients.is_empty() && inner.run_counter > 0;
+        if returns && self.has(Defect::CounterRestarts) {
+            inner.run_counter = 0;
         }
         inner.next_client += 1;
         inner.clients.insert(inner.next_client, outbox.clone());
