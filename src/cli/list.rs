@@ -54,8 +54,9 @@ impl List {
         config.fill(&mut self.source, &mut self.filter);
         config.check(&self.source, Files::default())?;
         let suites = self.source.outlined(&mut self.filter)?;
-        let is_table = self.tools || self.markdown || (suites.len() > 1 && self.filter.is_empty());
-        let suites = if self.requirements || is_table { suites } else { self.filter.select(suites)? };
+        let is_table = self.markdown || (suites.len() > 1 && self.filter.is_empty());
+        let suites =
+            if self.requirements || self.tools || is_table { suites } else { self.filter.select(suites)? };
         // The process ends: what was loaded need not be freed piece by piece.
         let suites = suites.leak();
         if self.requirements {

@@ -135,8 +135,9 @@ impl Peer<'_> {
         let mut inner = session.lock();
         inner.clients.remove(&client);
         session.behaviour.note(Happening::Left);
-        let active = inner.run.as_ref().filter(|run| !run.is_over() && !inner.clients.is_empty());
-        if let Some(run) = active.filter(|_| session.has(Defect::LeavingAborts)) {
+        if let Some(run) = inner.active().filter(|_| !inner.clients.is_empty())
+            && session.has(Defect::LeavingAborts)
+        {
             run.abort.cancel();
         }
     }
@@ -186,8 +187,7 @@ impl Peer<'_> {
         }
         if let Some((session, _)) = self.joined.clone() {
             let mut inner = session.lock();
-            let is_idle = inner.run.as_ref().is_none_or(super::session::Run::is_over);
-            if is_idle && self.has(Defect::ErrorStartsRun) {
+            if inner.active().is_none() && self.has(Defect::ErrorStartsRun) {
                 run::start(&session, &mut inner, "ok", None);
             }
         }

@@ -50,7 +50,7 @@ impl Peer<'_> {
         }
         let session = self.enter(body);
         let mut inner = session.lock();
-        if inner.clients.is_empty() && inner.run_counter > 0 {
+        if inner.is_left() {
             inner.past.restarts |= session.behaviour.prepares(Defect::EventIdsRestart);
         }
         if !inner.clients.is_empty() && session.has(Defect::SilentOnSecondHello) {
@@ -58,8 +58,7 @@ impl Peer<'_> {
         }
         let client = session.join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
-        let joins = inner.clients.len() > 1 && inner.run.as_ref().is_some_and(|run| !run.is_over());
-        if joins && session.has(Defect::LateJoinersAreDeaf) {
+        if inner.clients.len() > 1 && inner.active().is_some() && session.has(Defect::LateJoinersAreDeaf) {
             inner.clients.remove(&client);
         }
         let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");

@@ -45,12 +45,11 @@ impl Peer<'_> {
         if message_id.is_none() && named && self.has(Defect::MessageIdsAreNeeded) {
             return Err(refuse("MISSING_FIELD", "client_msg_id is missing"));
         }
-        if inner.run.as_ref().is_some_and(|run| run.is_over() && run.was_aborted)
-            && self.has(Defect::BusyAfterAbort)
-        {
+        let busy = inner.active().is_some();
+        let was_aborted = inner.run.as_ref().is_some_and(|run| inner.past.aborted_by_id == Some(run.id));
+        if !busy && was_aborted && self.has(Defect::BusyAfterAbort) {
             return Err(refuse("BUSY", "a run is active"));
         }
-        let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
         if busy && !self.has(Defect::RunsOverlap) {
             if self.behaviour().prepares(Defect::RefusedIdIsRemembered) {
                 inner.past.refused_ids.extend(message_id.map(str::to_owned));
@@ -88,6 +87,7 @@ impl Peer<'_> {
                 if self.style(Style::ConflictUnknown) { "UNKNOWN_CALL_ID" } else { "APPROVAL_CONFLICT" };
             return Err(refuse(code, format!("{call_id:?} is already decided")));
         }
+        // Without call_id only under a defect.
         let oldest = run.pending.first().map(|call| call.id.clone());
         let call_id = oldest.as_deref().filter(|_| !body.contains_key("call_id")).unwrap_or(call_id);
         let Some(index) = run.pending.iter().position(|call| call.id == call_id).or(decided.then_some(0))
@@ -143,7 +143,7 @@ impl Peer<'_> {
     pub(super) fn abort(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
         let named = body.get("run_id").and_then(Value::as_str);
         let mut inner = session.lock();
-        let Some(run) = inner.run.as_ref().filter(|run| !run.is_over()) else {
+        let Some(run) = inner.active() else {
             inner.past.aborted |= self.behaviour().prepares(Defect::IdleAbortIsRemembered);
             if self.has(Defect::AbortsNothing) {
                 self.accept(session, &inner, body);
@@ -166,8 +166,8 @@ impl Peer<'_> {
         if !late {
             self.accept(session, &inner, body);
         }
-        if let Some(run) = &mut inner.run {
-            run.was_aborted |= named.is_some();
+        if named.is_some() {
+            inner.past.aborted_by_id = inner.active().map(|run| run.id);
         }
         if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
             session.drop_pending(&mut inner);

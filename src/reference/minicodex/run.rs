@@ -52,7 +52,6 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         message_ids: message_id.map(str::to_owned).into_iter().collect(),
         last_event: inner.last_event,
         had_output: false,
-        was_aborted: false,
         abort,
     });
     let doomed = std::mem::take(&mut inner.past.aborted);

@@ -50,6 +50,8 @@ pub(super) struct Past {
     pub runs: Vec<String>,
     /// An abort was refused because no run was active.
     pub aborted: bool,
+    /// The newest run that was aborted by its run_id.
+    pub aborted_by_id: Option<Uuid>,
     /// The next event begins the ids anew.
     pub restarts: bool,
     /// A call was approved.
@@ -68,7 +70,6 @@ pub(super) struct Run {
     pub message_ids: HashSet<String>,
     pub last_event: u64,
     pub had_output: bool,
-    pub was_aborted: bool,
     pub abort: Canceller,
 }
 
@@ -85,6 +86,16 @@ impl Inner {
     /// The newest event of the session.
     pub fn newest(&self) -> Option<u64> {
         self.log.back().map(|_| self.last_event)
+    }
+
+    /// The run that is not over yet.
+    pub fn active(&self) -> Option<&Run> {
+        self.run.as_ref().filter(|run| !run.is_over())
+    }
+
+    /// It had a run, and no client is there.
+    pub fn is_left(&self) -> bool {
+        self.clients.is_empty() && self.run_counter > 0
     }
 }
 
@@ -253,8 +264,7 @@ impl Session {
 
     /// Adds a client; events from now on go to it.
     pub fn join(&self, inner: &mut Inner, outbox: &Outbox) -> u64 {
-        let returns = inner.clients.is_empty() && inner.run_counter > 0;
-        if returns && self.has(Defect::CounterRestarts) {
+        if inner.is_left() && self.has(Defect::CounterRestarts) {
             inner.run_counter = 0;
         }
         inner.next_client += 1;
