@@ -4,6 +4,7 @@ mod command;
 mod connection;
 mod faults;
 mod frame_faults;
+mod past;
 mod session;
 mod styles;
 mod tool;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use faults::Defect;
 use futures_util::future::BoxFuture;
+use past::Approvals;
 use session::Session;
 use styles::Style;
 
@@ -31,24 +33,49 @@ type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 pub(super) struct Service {
     behaviour: Behaviour,
     notes: Arc<Mutex<Notes>>,
-    sessions: Mutex<Vec<Weak<Session>>>,
+    approvals: Arc<Mutex<Approvals>>,
+    sessions: Mutex<Sessions>,
+}
+
+/// The sessions that are open, and how many there were.
+#[derive(Default)]
+struct Sessions {
+    open: Vec<Weak<Session>>,
+    count: u64,
 }
 
 impl Service {
     pub(super) fn new(setup: &Setup) -> Self {
-        Self { behaviour: Behaviour::new(setup), notes: Arc::default(), sessions: Mutex::default() }
+        let behaviour = Behaviour::new(setup);
+        Self { behaviour, notes: Arc::default(), approvals: Arc::default(), sessions: Mutex::default() }
     }
 
     fn add(&self, session: &Arc<Session>) {
+        let borrowed = self.unused_id();
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|session| session.strong_count() > 0);
-        sessions.push(Arc::downgrade(session));
+        let past = &mut session.lock().past;
+        past.number = sessions.count;
+        past.borrowed = borrowed;
+        sessions.count += 1;
+        sessions.open.retain(|session| session.strong_count() > 0);
+        sessions.open.push(Arc::downgrade(session));
+    }
+
+    /// The id of an open session that has it to itself and has heard nothing from its client yet.
+    fn unused_id(&self) -> Option<String> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = sessions.open.iter().filter_map(Weak::upgrade);
+        open.find_map(|session| {
+            let inner = session.lock();
+            let is_unused = inner.messages == 0 && inner.past.borrowed.is_none() && !inner.past.id.is_empty();
+            is_unused.then(|| inner.past.id.clone())
+        })
     }
 
     /// The session that waits for a decision about this call.
     fn waiting(&self, call_id: &str) -> Option<Arc<Session>> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut open = sessions.iter().filter_map(Weak::upgrade);
+        let mut open = sessions.open.iter().filter_map(Weak::upgrade);
         open.find(|session| session.lock().pending.iter().any(|call| call.id == call_id))
     }
 }
