@@ -88,7 +88,11 @@ impl Peer<'_> {
 
     /// The client is gone.
     fn gone(&self) {
-        let asks = !self.session.lock().pending.is_empty();
+        let asks = {
+            let mut inner = self.session.lock();
+            inner.badge.gone = true;
+            !inner.pending.is_empty()
+        };
         if asks && self.has(Defect::DisconnectRuns) {
             let pending = std::mem::take(&mut self.session.lock().pending);
             for call in pending {

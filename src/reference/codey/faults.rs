@@ -25,6 +25,7 @@ faults! {
     LaterIdsAreNull "later-ids-are-null" "session_id is null on every third connection." ["CO-CN-7"];
     SameSessionId "same-session-id" "All sessions have the same id." ["CO-CN-8", "CO-GH-3"];
     LendsIds "lends-ids" "A new session has the id of an open one whose client has sent nothing yet." ["CO-CN-8"];
+    LendsIdsWhileAsking "lends-ids-while-asking" "A new session has the id of an open one in which a call awaits approval." ["CO-CN-8"];
     DecidesForOthers "decides-for-others" "A decision about a call of another session is accepted." ["CO-CN-12"];
     DeniesForOthers "denies-for-others" "A denial of a call of another session is accepted." ["CO-CN-12"];
     DecidesForOthersLate "decides-for-others-late" "A decision about a call of another session is refused, and has its effect 250 ms later." ["CO-CN-12"];

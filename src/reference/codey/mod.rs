@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use faults::Defect;
 use futures_util::future::BoxFuture;
 use past::Approvals;
-use session::Session;
+use session::{Inner, Session};
 use styles::Style;
 
 use super::engine::Setup;
@@ -51,25 +51,19 @@ impl Service {
     }
 
     fn add(&self, session: &Arc<Session>) {
-        let borrowed = self.unused_id();
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let past = &mut session.lock().past;
-        past.number = sessions.count;
-        past.borrowed = borrowed;
+        let lends: Option<fn(&Inner) -> bool> = if session.behaviour.prepares(Defect::LendsIds) {
+            Some(|inner| inner.messages == 0)
+        } else if session.behaviour.prepares(Defect::LendsIdsWhileAsking) {
+            Some(|inner| !inner.pending.is_empty())
+        } else {
+            None
+        };
+        session.lock().badge.borrowed = lends.and_then(|lends| sessions.lend(session, lends));
+        session.lock().badge.number = sessions.count;
         sessions.count += 1;
         sessions.open.retain(|session| session.strong_count() > 0);
         sessions.open.push(Arc::downgrade(session));
-    }
-
-    /// The id of an open session that has it to itself and has heard nothing from its client yet.
-    fn unused_id(&self) -> Option<String> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut open = sessions.open.iter().filter_map(Weak::upgrade);
-        open.find_map(|session| {
-            let inner = session.lock();
-            let is_unused = inner.messages == 0 && inner.past.borrowed.is_none() && !inner.past.id.is_empty();
-            is_unused.then(|| inner.past.id.clone())
-        })
     }
 
     /// The session that waits for a decision about this call.
@@ -77,6 +71,29 @@ impl Service {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = sessions.open.iter().filter_map(Weak::upgrade);
         open.find(|session| session.lock().pending.iter().any(|call| call.id == call_id))
+    }
+}
+
+impl Sessions {
+    /// The id of an open session that lends it. One whose borrowers are not all there any more keeps it: who comes back is to have
+    /// another id than before.
+    fn lend(&self, borrower: &Arc<Session>, would_lend: fn(&Inner) -> bool) -> Option<String> {
+        let is_there = |session: &Weak<Session>| {
+            session.upgrade().would_lendme_and(|session| !session.lock().badge.gone)
+        };
+        let mut open = self.open.iter().filter_map(Weak::upgrade);
+        let lender = open.find(|session| {
+            let (lends, borrowers) = {
+                let inner = session.lock();
+                let badge = &inner.badge;
+                let is_own = !badge.gone && badge.borrowed.is_none() && !badge.id.is_empty();
+                (is_own && would_lend(&inner), badge.borrowers.clone())
+            };
+            lends && borrowers.iter().all(is_there)
+        })?;
+        let badge = &mut lender.lock().badge;
+        badge.borrowers.push(Arc::downgrade(borrower));
+        Some(badge.id.clone())
     }
 }
 

@@ -1,16 +1,28 @@
 //! What a session remembers of its past only because a defect needs it.
 
 use std::collections::BTreeSet;
+use std::sync::Weak;
 
+use super::session::Session;
 use crate::reference::engine::notes::{self, Class};
+
+/// Who a session is.
+#[derive(Default)]
+pub(super) struct Badge {
+    /// Its number on the server, and its id.
+    pub number: u64,
+    pub id: String,
+    /// The id of another session, which it is given.
+    pub borrowed: Option<String>,
+    /// The sessions that were given its id.
+    pub borrowers: Vec<Weak<Session>>,
+    /// Its client is gone.
+    pub gone: bool,
+}
 
 /// What has happened in a session so far.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// The session's number on the server, the id that it has, and the one that it was given of another session.
-    pub number: u64,
-    pub id: String,
-    pub borrowed: Option<String>,
     /// The text of the newest turn.
     pub message: Option<String>,
     /// How many errors the client has been told.

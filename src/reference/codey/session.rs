@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::Behaviour;
 use super::faults::Defect;
 use super::frame_faults::apply_frame_fault;
-use super::past::{Approvals, Past, Request};
+use super::past::{Approvals, Badge, Past, Request};
 use super::styles::Style;
 use super::variants;
 use crate::reference::engine::Canceller;
@@ -82,6 +82,7 @@ pub(super) struct Inner {
     pub denies_next: bool,
     /// The calls of the newest request.
     pub request: Request,
+    pub badge: Badge,
     /// What only defects remember.
     pub past: Past,
     /// A History that was sent during a turn (a behaviour).
@@ -244,24 +245,25 @@ impl Session {
             return;
         }
         let mut approvals = self.approvals.lock().unwrap_or_else(PoisonError::into_inner);
-        approvals.add(call.content(), inner.past.number);
+        approvals.add(call.content(), inner.badge.number);
     }
 
     /// The client of another session has approved such a call.
     pub fn is_approved_elsewhere(&self, call: &Call) -> bool {
-        let number = self.lock().past.number;
+        let number = self.lock().badge.number;
         let approvals = self.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         approvals.others_have(&call.content(), number)
     }
 
     pub fn hello(&self) {
         let (number, borrowed) = {
-            let past = &self.lock().past;
-            (past.number, past.borrowed.clone())
+            let badge = &self.lock().badge;
+            (badge.number, badge.borrowed.clone())
         };
         let id = if self.behaviour.strikes(Defect::SameSessionId) {
             "session-1".to_owned()
-        } else if let Some(id) = borrowed.filter(|_| self.has(Defect::LendsIds)) {
+        } else if let Some(id) = borrowed {
+            self.behaviour.took_effect();
             id
         } else if self.behaviour.strikes(Defect::EmptySessionId) {
             String::new()
@@ -281,7 +283,7 @@ impl Session {
         if is_third && self.has(Defect::ThinksBeforeGreeting) {
             self.send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "A guest?" }));
         }
-        self.lock().past.id.clone_from(&id);
+        self.lock().badge.id.clone_from(&id);
         if self.has(Defect::NeverGreets) || (is_third && self.has(Defect::ForgetsToGreet)) {
             return;
         }
