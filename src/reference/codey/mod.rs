@@ -79,7 +79,7 @@ impl Sessions {
     /// another id than before.
     fn lend(&self, borrower: &Arc<Session>, would_lend: fn(&Inner) -> bool) -> Option<String> {
         let is_there = |session: &Weak<Session>| {
-            session.upgrade().would_lendme_and(|session| !session.lock().badge.gone)
+            session.upgrade().is_some_and(|session| !session.lock().badge.gone)
         };
         let mut open = self.open.iter().filter_map(Weak::upgrade);
         let lender = open.find(|session| {
