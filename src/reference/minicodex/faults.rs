@@ -375,4 +375,5 @@ faults! {
     LongUserTextIsAList "long-user-text-is-a-list" "text of user_text is a list if it has more than 1000 bytes." ["MC-TI-1"];
     NoArgsAreNoObject "no-args-are-no-object" "args of tool_call is null if the call has none." ["MC-TI-3"];
     HalfTheTextGoes "half-the-text-goes" "Every second text is lost while 48 messages wait for the client." ["MC-BP-3"];
+    SendersHearAnEcho "senders-hear-an-echo" "Beside another client, the one that started a run gets its user_text twice." ["MC-FAN-3", "MC-ORD-1"];
 }
