@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::connection::Peer;
 use super::faults::Defect;
 use super::player::Player;
-use super::state::{Grant, Pending, State, Status};
+use super::state::{Client, Grant, Pending, State, Status};
 use super::styles::Style;
 use super::{Behaviour, items};
 use crate::reference::engine::Happening;
@@ -22,9 +22,16 @@ pub(super) enum Reply {
 }
 
 /// The id of a request as it is told to these clients.
-fn to_json(behaviour: &Behaviour, id: u64, state: &State, asked: &BTreeSet<u64>) -> Value {
-    if behaviour.prepares(Defect::RequestIdsRepeat) {
-        let told = json!(1_000_000);
+fn to_json(behaviour: &Behaviour, id: u64, state: &State, (thread, asked): (&str, &BTreeSet<u64>)) -> Value {
+    let repeated = if behaviour.prepares(Defect::RequestIdsRepeat) {
+        Some(0)
+    } else if behaviour.prepares(Defect::RequestIdsAreOfTheThread) {
+        state.threads.get(thread).map(|thread| thread.turns.len())
+    } else {
+        None
+    };
+    if let Some(repeated) = repeated {
+        let told = json!(1_000_000 + repeated);
         // Requests that are not open at the same time may have the same id.
         if state.pending.values().any(|other| other.told == told && !other.asked.is_disjoint(asked)) {
             behaviour.took_effect();
@@ -59,7 +66,11 @@ impl Player {
                 asked = state.clients.keys().copied().collect();
             }
             state.set_status(&self.thread, Status::Active { waiting: true });
-            let told = to_json(&self.behaviour, id, &state, &asked);
+            let left = |client: &&Client| client.left.contains(&self.thread);
+            if state.clients.values().any(|client| left(&client)) && self.has(Defect::LeaversAreAsked) {
+                asked.extend(state.clients.iter().filter(|(_, client)| left(client)).map(|(id, _)| *id));
+            }
+            let told = to_json(&self.behaviour, id, &state, (&self.thread, &asked));
             let mut request = json!({ "id": told, "method": method, "params": params });
             if !asked.is_empty() {
                 self.behaviour.mutate(&mut request, |defect, request| match defect {
@@ -68,6 +79,12 @@ impl Player {
                     }
                     Defect::RequestsHaveNoTurn => {
                         request["params"].as_object_mut().map(|params| params.remove("turnId"));
+                    }
+                    Defect::RequestsHaveTheFirstTurn => {
+                        let thread = state.threads.get(&self.thread);
+                        if let Some(first) = thread.and_then(|thread| thread.turns.first()) {
+                            request["params"]["turnId"] = json!(first.id);
+                        }
                     }
                     Defect::RequestsAreTheNeighbours => {
                         if let Some((thread, turn)) = state.neighbour(&self.thread) {
@@ -89,7 +106,8 @@ impl Player {
                     state.send(*client, request.clone());
                 }
             }
-            if self.behaviour.prepares(Defect::LateAnswersCount)
+            if (self.behaviour.prepares(Defect::LateAnswersCount)
+                || self.behaviour.prepares(Defect::LateAnswersResolve))
                 && let Some(command) = request["params"]["command"].as_str()
             {
                 state.asked_about.insert(id, (self.thread.clone(), command.to_owned()));
@@ -116,7 +134,7 @@ impl Player {
         state.pending.remove(&id);
         let mut params = json!({ "threadId": self.thread, "requestId": told });
         let (late, times) = if state.is_received(&self.thread, "serverRequest/resolved") {
-            self.distort(&state, id, &mut params, matches!(reply, Reply::Cancelled))
+            self.distort(&state, id, &mut params, reply)
         } else {
             (false, 1)
         };
@@ -138,7 +156,7 @@ impl Player {
     }
 
     /// Changes a resolution under a defect: whether it comes later, and how often it comes now.
-    fn distort(&self, state: &State, id: u64, params: &mut Value, cancelled: bool) -> (bool, usize) {
+    fn distort(&self, state: &State, id: u64, params: &mut Value, reply: &Reply) -> (bool, usize) {
         self.behaviour.mutate(params, |defect, params| match defect {
             Defect::ResolvesAsText => params["requestId"] = json!(id.to_string()),
             Defect::ResolvesTheNeighbour => {
@@ -149,7 +167,12 @@ impl Player {
             Defect::ResolvesAnotherThread => params["threadId"] = json!(items::fresh("thr")),
             _ => {}
         });
-        if self.has(Defect::ResolvesLate) {
+        let cancelled = matches!(reply, Reply::Cancelled);
+        let granted = match reply {
+            Reply::Given(Some(result)) => result["decision"] == "acceptForSession",
+            _ => false,
+        };
+        if self.has(Defect::ResolvesLate) || granted && self.has(Defect::SessionGrantsResolveLate) {
             return (true, 0);
         }
         if self.has(Defect::ResolvesTwice) {
@@ -176,6 +199,12 @@ impl Peer<'_> {
                 result["decision"].as_str().is_some_and(|decision| decision.starts_with("accept"))
             });
             let late = id.as_u64().and_then(|number| state.asked_about.remove(&number));
+            if let Some((thread, _)) = &late
+                && self.has(Defect::LateAnswersResolve)
+            {
+                let params = json!({ "threadId": thread, "requestId": id });
+                return state.publish(thread, "serverRequest/resolved", &params);
+            }
             if let Some((thread, command)) = late.filter(|_| accepts)
                 && let Some(live) = state.live.get_mut(&thread)
             {

@@ -11,10 +11,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::faults::Defect;
 use super::rpc::{
-    INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, PARSE, Params, Refusal, invalid, read, refuse, response,
+    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, PARSE, Params, Refusal, invalid, read,
+    refuse, response,
 };
 use super::state::{Agreed, Client, HOME};
 use super::styles::Style;
+use super::threads::overridden;
 use super::{Behaviour, Core, Service};
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
@@ -25,6 +27,18 @@ const EXPERIMENTAL: [&str; 2] = ["thread/memoryMode/set", "thread/backgroundTerm
 /// Fields that do.
 const EXPERIMENTAL_FIELDS: [(&str, &str); 2] =
     [("thread/start", "dynamicTools"), ("thread/start", "experimentalRawEvents")];
+
+/// Methods that are refused for a thread that is not known.
+const OF_THREADS: [&str; 8] = [
+    "thread/resume",
+    "thread/read",
+    "thread/fork",
+    "thread/archive",
+    "thread/name/set",
+    "thread/shellCommand",
+    "turn/start",
+    "turn/steer",
+];
 
 /// What becomes of a request.
 pub(super) enum Answer {
@@ -71,9 +85,7 @@ async fn connection(core: &Arc<Core>, socket: Socket) {
         let mut state = core.lock();
         state.counts.clients += 1;
         let client = state.counts.clients;
-        let entry =
-            Client { outbox: outbox.clone(), behaviour: behaviour.clone(), agreed: None, untrusted: false };
-        state.clients.insert(client, entry);
+        state.clients.insert(client, Client::new(outbox.clone(), behaviour.clone()));
         client
     };
     let writer = tokio::spawn(outgoing.write_to(sink));
@@ -141,13 +153,9 @@ impl Peer<'_> {
                 Ok(Answer::Elsewhere) => {}
                 Err(refusal) => self.refuse(&id, &method, refusal),
             },
-            Ok(Incoming::Notification) => {
-                if self.has(Defect::AnswersNotifications) {
-                    self.core.lock().send(self.client, json!({ "id": null, "result": {} }));
-                }
-            }
+            Ok(Incoming::Notification { method }) => self.notified(&method),
             Ok(Incoming::Answer { id, result }) => self.decided(&id, result),
-            Err((id, refusal)) => {
+            Err((id, mut refusal)) => {
                 let closes = self.has(Defect::BrokenJsonCloses);
                 if closes {
                     self.outbox.send(Message::Close(None));
@@ -158,8 +166,40 @@ impl Peer<'_> {
                 };
                 let silent = closes || self.behaviour.style(Style::SilentAboutTheUnreadable);
                 if !silent && !self.has(ignored) {
+                    if refusal.code == PARSE && self.has(Defect::BrokenJsonIsInvalid) {
+                        refusal.code = INVALID_REQUEST;
+                    }
                     self.answer(&id, &Err(refusal));
                 }
+            }
+        }
+    }
+
+    /// A notification has come. Only a defect answers it.
+    fn notified(&self, method: &str) {
+        if self.has(Defect::AnswersNotifications) {
+            self.core.lock().send(self.client, json!({ "id": null, "result": {} }));
+        }
+        let refused = if method == "initialized" {
+            let mut state = self.core.lock();
+            let client = state.clients.get_mut(&self.client);
+            let again = client.is_some_and(|client| std::mem::replace(&mut client.greeted, true));
+            again && self.has(Defect::SecondInitializedIsRefused)
+        } else {
+            self.has(Defect::UnknownNotificationsAreRefused)
+        };
+        if refused {
+            self.answer(&Value::Null, &Err(refuse("this notification was not expected")));
+        }
+    }
+
+    /// Ends what the client is subscribed to, under a defect.
+    fn unsubscribe_all(&self) {
+        let mut state = self.core.lock();
+        let follows = state.live.values().any(|live| live.subscribers.contains(&self.client));
+        if follows && self.has(Defect::UnknownMethodsUnsubscribe) {
+            for live in state.live.values_mut() {
+                live.subscribers.remove(&self.client);
             }
         }
     }
@@ -171,6 +211,9 @@ impl Peer<'_> {
         });
         if deaf && self.has(Defect::OptOutOfErrors) {
             return;
+        }
+        if refusal.code == METHOD_NOT_FOUND {
+            self.unsubscribe_all();
         }
         let missing = refusal.message.contains("missing field");
         self.behaviour.mutate(&mut refusal.code, |defect, code| match defect {
@@ -218,11 +261,44 @@ impl Peer<'_> {
             _ => return Err(invalid("no object")),
         };
         if !agreed.experimental {
-            self.stable(method, params)?;
-        } else if EXPERIMENTAL.contains(&method) && self.has(Defect::OptInIsIgnored) {
+            let stable = self.stable(method, params);
+            if stable.is_err() && !(self.has_fellow() && self.has(Defect::OptInsSpread)) {
+                stable?;
+            }
+        } else if EXPERIMENTAL.contains(&method) && self.has(Defect::OptInIsIgnored)
+            || experimental_field(method, params).is_some() && self.has(Defect::OptInIsForMethods)
+        {
             return Err(refuse("this is for nobody"));
         }
-        self.method(id, method, &Params(params))
+        let meant = self.meant(method, params);
+        self.method(id, method, &Params(meant.as_ref().unwrap_or(params)))
+    }
+
+    /// Whether a client of the same thread has opted in.
+    fn has_fellow(&self) -> bool {
+        let state = self.core.lock();
+        let mut mine = state.live.values().filter(|live| live.subscribers.contains(&self.client));
+        let agreed = |client: &u64| state.clients.get(client)?.agreed.as_ref();
+        mine.any(|live| live.subscribers.iter().filter_map(agreed).any(|agreed| agreed.experimental))
+    }
+
+    /// The params with the thread that an unknown one is taken for, under a defect.
+    fn meant(&self, method: &str, params: &Map<String, Value>) -> Option<Map<String, Value>> {
+        let id = params.get("threadId").and_then(Value::as_str).filter(|_| OF_THREADS.contains(&method))?;
+        let state = self.core.lock();
+        if state.threads.contains_key(id) {
+            return None;
+        }
+        let begun = state.threads.keys().find(|known| id.starts_with(known.as_str()));
+        let newest = state.newest_of(self.client);
+        let meant = match (begun, newest) {
+            (Some(known), _) if self.has(Defect::ThreadIdsMayGoOn) => known,
+            (_, Some(newest)) if self.has(Defect::UnknownThreadsAreTheNewest) => &newest.about.id,
+            _ => return None,
+        };
+        let mut params = params.clone();
+        params.insert("threadId".to_owned(), json!(meant));
+        Some(params)
     }
 
     /// Refuses what needs the opt-in.
@@ -235,21 +311,39 @@ impl Peer<'_> {
                 _ => needs(method),
             };
         }
-        let field = |(of, field): &&(&str, &str)| *of == method && params.contains_key(*field);
-        if let Some((_, field)) = EXPERIMENTAL_FIELDS.iter().find(field)
+        if let Some(field) = experimental_field(method, params)
             && !self.has(Defect::ExperimentalFieldsForAll)
         {
             if self.has(Defect::RefusedStartsAThread) {
                 let cwd = params.get("cwd").and_then(Value::as_str).unwrap_or(HOME);
                 self.start_unasked(&mut self.core.lock(), cwd);
             }
+            if self.has(Defect::ExperimentalFieldsAreNotNamed) {
+                return needs(method);
+            }
             return needs(&format!("{method}.{field}"));
         }
         let granular = params.get("approvalPolicy").is_some_and(|policy| policy.get("granular").is_some());
         if granular && !self.has(Defect::ExperimentalVariantsForAll) {
+            self.keep_refused(params);
+            if self.has(Defect::VariantsAreNamedAsFields) {
+                return needs(&format!("{method}.approvalPolicy"));
+            }
             return needs("askForApproval.granular");
         }
         Ok(())
+    }
+
+    /// Lets the overrides of a refused request stay, under a defect.
+    fn keep_refused(&self, params: &Map<String, Value>) {
+        let mut state = self.core.lock();
+        let id = params.get("threadId").and_then(Value::as_str).unwrap_or_default();
+        let Some(thread) = state.threads.get_mut(id) else { return };
+        let mut settings = thread.settings.clone();
+        let fit = overridden(&mut settings, &Params(params)).is_ok();
+        if fit && settings != thread.settings && self.has(Defect::RefusedOverridesStay) {
+            thread.settings = settings;
+        }
     }
 
     fn initialize(&self, params: &Value) -> Answered {
@@ -272,7 +366,13 @@ impl Peer<'_> {
                 }
                 return Err(refusal);
             }
-            Ok(agreed) => agreed,
+            Ok(mut agreed) => {
+                let refused = params.pointer("/capabilities/experimentalApi") == Some(&json!(false));
+                if refused && self.has(Defect::OptInIsItsPresence) {
+                    agreed.experimental = true;
+                }
+                agreed
+            }
         };
         let known = |name: &String| {
             ["thread/", "turn/", "item/", "fs/", "error"].iter().any(|start| name.starts_with(start))
@@ -335,6 +435,12 @@ impl Peer<'_> {
 /// Answers a request of a client.
 pub(super) fn answer_to(core: &Core, client: u64, id: &Value, answer: &Result<Value, Refusal>) {
     core.lock().send(client, response(id, answer));
+}
+
+/// The field of these params that needs the opt-in.
+fn experimental_field(method: &str, params: &Map<String, Value>) -> Option<&'static str> {
+    let mut fields = EXPERIMENTAL_FIELDS.iter().filter(|(of, _)| *of == method).map(|(_, field)| *field);
+    fields.find(|field| params.contains_key(*field))
 }
 
 /// Whether the document says these words.

@@ -7,6 +7,9 @@ use super::faults::Defect;
 use super::store::Thread;
 use super::styles::Style;
 
+/// Characters of what is cut only where it is long.
+const LONG: usize = 100;
+
 fn without(value: &mut Value, name: &str) {
     value.as_object_mut().map(|object| object.shift_remove(name));
 }
@@ -49,6 +52,14 @@ fn mutated(defect: Defect, mut frame: Value) -> Vec<Value> {
         Defect::ResultBesideError if is_response && is_error => frame["result"] = Value::Null,
         Defect::ErrorsHaveNoCode if is_response && is_error => without(&mut frame["error"], "code"),
         Defect::NotificationsHaveIds if !is_response && !is_request => frame["id"] = json!(0),
+        Defect::UnreadableHasNoMessage if frame["error"]["code"] == -32700 => {
+            without(&mut frame["error"], "message");
+        }
+        Defect::EndsHaveTheIdNull if method == "turn/completed" => frame["id"] = Value::Null,
+        Defect::NumericIdsBecomeNumbers if is_response && frame["id"].is_string() => {
+            let number = frame["id"].as_str().and_then(|id| id.parse::<u64>().ok());
+            frame["id"] = number.map_or_else(|| frame["id"].clone(), |number| json!(number));
+        }
         Defect::FramesAreLists if method == "thread/tokenUsage/updated" => return vec![json!([frame])],
         Defect::NoUserAgent if frame["result"].is_object() => {
             without(&mut frame["result"], "userAgent");
@@ -201,6 +212,10 @@ pub(super) fn command(mut item: Value, behaviour: &Behaviour, starts: bool) -> V
             let first = output.lines().next().unwrap_or_default();
             item["aggregatedOutput"] = json!(first);
         }
+        Defect::LongOutputIsCut if !starts => {
+            let output = item["aggregatedOutput"].as_str().unwrap_or_default();
+            item["aggregatedOutput"] = json!(output.chars().take(LONG).collect::<String>());
+        }
         Defect::CommandsStayInProgress if !starts => item["status"] = json!("inProgress"),
         _ => {}
     });
@@ -220,6 +235,11 @@ pub(super) fn ran(mut item: Value, code: i64, output: String, time: u64) -> Valu
 pub(super) fn request(params: &mut Value, behaviour: &Behaviour) {
     behaviour.mutate(params, |defect, params| match defect {
         Defect::RequestsHaveNoReason => params["reason"] = Value::Null,
+        Defect::RequestsAreCut => {
+            if let Some(command) = params["command"].as_str().filter(|command| command.len() > LONG) {
+                params["command"] = json!(command.chars().take(LONG).collect::<String>());
+            }
+        }
         Defect::RequestsHaveNoCommand => params["command"] = Value::Null,
         Defect::UnknownDecisionsAreOffered => params["availableDecisions"] = json!(["accept", "maybe"]),
         Defect::AdditionalPermissions => params["additionalPermissions"] = json!({ "network": true }),
@@ -254,6 +274,9 @@ pub(super) fn error(status: u16, message: &str, behaviour: &Behaviour) -> Value 
     behaviour.mutate(&mut info, |defect, info| match defect {
         Defect::ErrorsAreUnknown => *info = json!("providerFailure"),
         Defect::BadRequestIsOther if status == 400 => *info = json!("other"),
+        Defect::HttpStatusIsText if info.is_object() => {
+            *info = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": status.to_string() } });
+        }
         Defect::NoHttpStatus if info.is_object() => *info = json!({ "responseTooManyFailedAttempts": {} }),
         _ => {}
     });

@@ -19,12 +19,26 @@ impl Player {
             Err(Stop::Cancelled) => ("interrupted", Value::Null),
             Err(Stop::Failed(error)) => ("failed", error.clone()),
         };
+        let mut earlier_error = Value::Null;
+        let mut half = false;
+        let mut source = None;
         if let Some(stored) = state.threads.get_mut(&self.thread) {
             stored.about.updated = now().max(stored.about.updated + 1);
             if let Some(turn) = stored.turn(&self.turn) {
                 turn.status = status;
                 turn.error = error.clone();
+                half = turn.items.last().is_some_and(|item| item["type"] == "agentMessage");
+                source = stored.about.forked_from.clone().zip(stored.turns.last().cloned());
             }
+            if let [.., earlier, _] = stored.turns.as_slice() {
+                earlier_error.clone_from(&earlier.error);
+            }
+        }
+        if let Some((source, turn)) = source
+            && let Some(source) = state.threads.get_mut(&source)
+            && self.has(Defect::ForksWriteToTheirSource)
+        {
+            source.turns.push(turn);
         }
         state.save(&self.thread);
         if let Some(live) = state.live.get_mut(&self.thread) {
@@ -55,6 +69,14 @@ impl Player {
         let is_received = state.is_received(&self.thread, "turn/completed");
         if is_received {
             deviations::ended(&mut turn, &self.behaviour);
+            self.behaviour.mutate(&mut turn, |defect, turn| match defect {
+                Defect::HalfAnswersComplete if half && status == "failed" => {
+                    turn["status"] = json!("completed");
+                    turn["error"] = Value::Null;
+                }
+                Defect::ErrorsStay if status == "completed" => turn["error"] = earlier_error,
+                _ => {}
+            });
         }
         let neighbour = state.neighbour(&self.thread).filter(|_| is_received);
         let neighbour = neighbour.filter(|_| self.has(Defect::EndsAreTheNeighbours));
@@ -74,7 +96,8 @@ impl Player {
         {
             active.canceller.cancel();
         }
-        if self.behaviour.prepares(Defect::JoinersWait)
+        if (self.behaviour.prepares(Defect::JoinersWait)
+            || self.behaviour.prepares(Defect::LaterTurnsAreTheirStarters))
             && let Some(live) = state.live.get_mut(&self.thread)
         {
             live.held.clear();
@@ -116,6 +139,9 @@ impl Player {
             Defect::UsageHasNoTotal => {
                 told.as_object_mut().map(|told| told.remove("total"));
             }
+            Defect::LaterUsageHasNoLast if told["total"]["totalTokens"] != told["last"]["totalTokens"] => {
+                told.as_object_mut().map(|told| told.remove("last"));
+            }
             Defect::TotalsAreTheLast => told["total"] = told["last"].clone(),
             Defect::UsageDoesNotAddUp => told["last"]["outputTokens"] = json!(self.said + 1),
             _ => {}
@@ -129,8 +155,27 @@ impl State {
     pub fn leave(&mut self, client: u64) {
         let gone = self.clients.remove(&client);
         self.watches.retain(|watch| watch.client != client);
+        let mut orphans = Vec::new();
+        for (id, pending) in &self.pending {
+            let asks_others = pending.asked.contains(&client) && pending.asked.len() > 1;
+            let declines =
+                || gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::LeavingDeclines));
+            if asks_others && declines() {
+                orphans.push(*id);
+            }
+        }
+        for pending in orphans.iter().filter_map(|id| self.pending.remove(id)) {
+            // An error: its turn has ended meanwhile.
+            let _ = pending.decide.send(None);
+        }
         for live in self.live.values_mut() {
             let was = live.subscribers.remove(&client);
+            if was
+                && live.subscribers.first().is_some_and(|next| *next > client)
+                && live.behaviour.strikes(Defect::TheFirstLeavesForAll)
+            {
+                live.subscribers.clear();
+            }
             let Some(active) = &live.active else { continue };
             if was && live.behaviour.strikes(Defect::LeavingEndsTheTurn)
                 || live.subscribers.is_empty() && live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
@@ -142,6 +187,11 @@ impl State {
         let outlives = || {
             gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::ProcessesOutliveTheirConnection))
         };
-        own.filter(|_| !outlives()).for_each(|(_, process)| process.canceller.cancel());
+        let nameless = |key: &str| {
+            key.starts_with('#')
+                && gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::NamelessProcessesOutlive))
+        };
+        own.filter(|((_, key), _)| !nameless(key) && !outlives())
+            .for_each(|(_, process)| process.canceller.cancel());
     }
 }

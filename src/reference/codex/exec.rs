@@ -1,6 +1,7 @@
 //! command/exec: commands without a thread.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,6 +21,8 @@ use crate::reference::engine::{Cancel, Canceller, Happening};
 /// What a command that was ended, or ran too long, exits with.
 const ENDED: i64 = 143;
 const TOO_LONG: i64 = 124;
+/// When a command that has not ended is answered, under a defect.
+const EARLY: Duration = Duration::from_millis(100);
 /// Processes of all connections.
 const MOST: usize = 10_000;
 
@@ -97,7 +100,10 @@ impl Printer {
         let room = cap.map_or(usize::MAX, |cap| cap.saturating_sub(used));
         let bytes = &bytes[..bytes.len().min(room)];
         let full = cap.is_some_and(|cap| used + bytes.len() >= cap);
-        let repeated = self.streamed && !bytes.is_empty() && self.has(Defect::StreamedOutputIsRepeated);
+        let repeated = self.streamed
+            && !bytes.is_empty()
+            && (self.has(Defect::StreamedOutputIsRepeated)
+                || is_err(stream) && self.has(Defect::StreamedErrorsAreRepeated));
         let streamed = self.streamed;
         let kept = if apart { &mut self.err } else { &mut self.out };
         kept.count += bytes.len();
@@ -110,13 +116,22 @@ impl Printer {
         }
         let name = if is_err(stream) && !self.has(Defect::DeltasAreAllStdout) { "stderr" } else { "stdout" };
         let full = full && !self.has(Defect::CapIsNotTold);
-        let text = STANDARD.encode(bytes);
-        let params =
+        let mut text = STANDARD.encode(bytes);
+        if std::str::from_utf8(bytes).is_err() && self.has(Defect::StreamedBytesAreText) {
+            text = STANDARD.encode(String::from_utf8_lossy(bytes).as_bytes());
+        }
+        let mut params =
             json!({ "processId": self.process, "stream": name, "deltaBase64": text, "capReached": full });
-        if self.has(Defect::ExecDeltasComeLate) {
+        if self.has(Defect::ExecDeltasComeLate) || is_err(stream) && self.has(Defect::ErrorDeltasComeLate) {
             return self.late.push(params);
         }
         let state = self.core.lock();
+        let mut own = state.processes.keys().filter(|(client, _)| *client == self.client);
+        if let Some((_, other)) = own.find(|(_, key)| *key != self.process)
+            && self.has(Defect::DeltasNameAnotherProcess)
+        {
+            params["processId"] = json!(other);
+        }
         if state.clients.len() > 1 && self.has(Defect::ExecDeltasGoToAll) {
             let all = state.clients.keys();
             return all.for_each(|to| state.notify(*to, "command/exec/outputDelta", &params));
@@ -249,7 +264,11 @@ impl Peer<'_> {
     pub fn terminate(&self, request: &Value, params: &Params<'_>) -> Answered {
         let id = params.text("processId")?;
         match self.process(id, |process| Ok(Arc::clone(&process.canceller))) {
-            Err(_) if self.has(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
+            Err(_)
+                if self.has(Defect::EndedProcessesTakeAll) || self.has(Defect::EndedProcessesCanBeEnded) =>
+            {
+                Ok(Answer::Now(json!({})))
+            }
             Err(refusal) => Err(refusal),
             Ok(canceller) => {
                 let state = self.core.lock();
@@ -272,6 +291,8 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
     let program = Program::Words(std::mem::take(&mut wish.program));
     let timeout = wish.timeout;
     let buffered = !wish.stream;
+    let reads = wish.stdin && !wish.tty;
+    let mut answered = false;
     let mut job = wish.job;
     let mut output = |stream: Stream, bytes: &[u8]| printer.print(stream, bytes);
     let deaf = buffered && behaviour.prepares(Defect::BufferedCommandsAreNotEnded);
@@ -283,15 +304,35 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
                 Some(time) => tokio::time::sleep(time).await,
                 None => std::future::pending().await,
             }
-            if behaviour.strikes(Defect::TimeoutsAreIgnored) {
+            let named = !key.starts_with('#');
+            if behaviour.strikes(Defect::TimeoutsAreIgnored)
+                || named && behaviour.strikes(Defect::NamedProcessesHaveNoTimeout)
+            {
                 std::future::pending().await
             }
         };
-        tokio::select! {
-            biased;
-            code = run => code,
-            () = cancelled.wait(), if !deaf => ENDED,
-            () = limit => TOO_LONG,
+        let early = async {
+            if !reads {
+                std::future::pending().await
+            }
+            tokio::time::sleep(EARLY).await;
+            if !behaviour.strikes(Defect::WaitingCommandsAreAnswered) {
+                std::future::pending().await
+            }
+        };
+        tokio::pin!(run, limit, early);
+        loop {
+            tokio::select! {
+                biased;
+                code = &mut run => break code,
+                () = cancelled.wait(), if !deaf => break ENDED,
+                () = &mut limit => break TOO_LONG,
+                () = &mut early, if !answered => {
+                    answered = true;
+                    let result = json!({ "exitCode": 0, "stdout": "", "stderr": "" });
+                    core.lock().send(client, response(&id, &Ok(result)));
+                }
+            }
         }
     };
     drop(running);
@@ -299,8 +340,16 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
         behaviour.took_effect();
     }
     let code = if code == ENDED && behaviour.strikes(Defect::TerminatedSucceeds) { 0 } else { code };
+    let mut code = code;
+    behaviour.mutate(&mut code, |defect, code| match defect {
+        Defect::ExitCodesAreSigned if *code > 127 => *code -= 256,
+        _ => {}
+    });
     let mut state = core.lock();
     state.processes.remove(&(client, key));
+    if answered {
+        return;
+    }
     let text = |kept: &Kept| String::from_utf8_lossy(&kept.bytes).into_owned();
     let mut result = json!({ "exitCode": code, "stdout": text(&printer.out), "stderr": text(&printer.err) });
     if behaviour.strikes(Defect::ExecHasNoStderr) {

@@ -62,7 +62,9 @@ impl ExecRequest {
             (no_timeout && timeout.is_some(), "disableTimeout with timeoutMs", Defect::TimeoutsMayContradict),
             (no_cap && cap.is_some(), "disableOutputCap with outputBytesCap", Defect::CapsMayContradict),
             (
-                (tty || stdin || stream) && process.is_none(),
+                (tty || stdin || stream)
+                    && process.is_none()
+                    && !(stdin && !tty && !stream && has(Defect::InputNeedsNoProcess)),
                 "streams need a processId",
                 Defect::StreamsNeedNoProcess,
             ),
@@ -79,6 +81,7 @@ impl ExecRequest {
         for (name, value) in params.object("env")?.into_iter().flatten() {
             match value {
                 Value::Null if has(Defect::NullsAreEmpty) => drop(env.insert(name.clone(), String::new())),
+                Value::Null if env.contains_key(name) && has(Defect::InheritedVariablesStay) => {}
                 Value::Null => drop(env.remove(name)),
                 Value::String(value) if !has(Defect::EnvIsIgnored) => {
                     env.insert(name.clone(), value.clone());

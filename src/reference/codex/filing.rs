@@ -18,7 +18,7 @@ impl Peer<'_> {
         let params = json!({ "threadId": thread });
         state.publish(thread, method, &params);
         let subscribed = state.live.get(thread).is_some_and(|live| live.subscribers.contains(&self.client));
-        if !subscribed {
+        if !subscribed && !self.has(Defect::ArchiveIsToldToSubscribers) {
             state.notify(self.client, method, &params);
         }
     }
@@ -63,7 +63,9 @@ impl Peer<'_> {
             return Ok(Answer::Now(json!({ "thread": { "id": thread } })));
         }
         if !(known && self.has(Defect::UnarchiveDoesNothing)) {
-            move_file(&mut state, thread, false, || self.has(Defect::ArchiveLeavesTheFile));
+            move_file(&mut state, thread, false, || {
+                self.has(Defect::ArchiveLeavesTheFile) || self.has(Defect::UnarchiveLeavesTheFile)
+            });
         }
         if let Some(thread) = state.threads.get_mut(thread)
             && !thread.turns.is_empty()
@@ -86,6 +88,11 @@ impl Peer<'_> {
     pub fn unsubscribe(&self, params: &Params<'_>) -> Answered {
         let id = params.text("threadId")?;
         let mut state = self.core.lock();
+        if state.is_subscribed(id, self.client)
+            && let Some(client) = state.clients.get_mut(&self.client)
+        {
+            client.left.insert(id.to_owned());
+        }
         let status = match state.live.get_mut(id) {
             None if self.has(Defect::NotLoadedIsNotSubscribed) => "notSubscribed",
             None => "notLoaded",
@@ -98,7 +105,10 @@ impl Peer<'_> {
                     && self.has(Defect::UnsubscribesEverybody)
                 {
                     live.subscribers.clear();
-                } else if was && !self.has(Defect::UnsubscribeDoesNothing) {
+                } else if was
+                    && !(live.active.is_some() && self.has(Defect::BusyUnsubscribeDoesNothing))
+                    && !self.has(Defect::UnsubscribeDoesNothing)
+                {
                     live.subscribers.remove(&self.client);
                 }
                 if was || self.has(Defect::AlwaysUnsubscribed) { "unsubscribed" } else { "notSubscribed" }
@@ -119,7 +129,9 @@ impl Peer<'_> {
             {
                 git.clear();
             }
-            for (name, value) in info.into_iter().flatten() {
+            let several = info.is_some_and(|info| info.len() > 1);
+            let most = if several && self.has(Defect::MetadataSetsOne) { 1 } else { usize::MAX };
+            for (name, value) in info.into_iter().flatten().take(most) {
                 if !GIT.contains(&name.as_str()) || !(value.is_string() || value.is_null()) {
                     return Err(invalid("gitInfo"));
                 }
@@ -153,6 +165,8 @@ impl Peer<'_> {
         if live.active.is_some() {
             return Err(refuse("a turn is in progress"));
         }
+        let count =
+            if count > 1 && thread.turns.len() > 1 && self.has(Defect::RollsBackOne) { 1 } else { count };
         let left = thread.turns.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         let all = thread.turns.clone();
         thread.turns.truncate(left);

@@ -10,6 +10,7 @@ use super::files::{Files, Kind, Node, absolute};
 use super::rpc::{INVALID_PARAMS, Params, Refusal, invalid, refuse, response};
 use super::state::{HOME, Watch};
 use super::styles::Style;
+use crate::reference::faults::mutate;
 
 /// Watches of a connection.
 const MOST_WATCHES: usize = 1000;
@@ -18,7 +19,11 @@ impl Peer<'_> {
     /// A path of a request.
     fn path(&self, params: &Params<'_>, name: &str) -> Result<String, Refusal> {
         let path = params.text(name)?;
-        if !path.starts_with('/') && !self.has(Defect::RelativePathsAreFine) {
+        let fine = || {
+            self.has(Defect::RelativePathsAreFine)
+                || name == "destinationPath" && self.has(Defect::CopiesMayGoToRelativePaths)
+        };
+        if !path.starts_with('/') && !fine() {
             return Err(Refusal { code: INVALID_PARAMS, message: format!("{name} is not absolute: {path}") });
         }
         Ok(absolute("/", path))
@@ -94,7 +99,11 @@ impl Peer<'_> {
                 };
                 let due = |files: &mut Files| remove(files, plain.0, plain.1);
                 let wrongly = |files: &mut Files| remove(files, other.0, other.1);
+                let is_tree = state.files.children(&path).is_ok_and(|children| !children.is_empty());
                 self.change(&mut state.files, due, otherwise, wrongly).map_err(wrong)?;
+                if is_tree && self.has(Defect::RemovedTreesLeaveTheirRoot) {
+                    state.files.create_directory(&path, false).map_err(wrong)?;
+                }
                 json!({})
             }
             "fs/copy" => self.copy(&path("sourcePath")?, &path("destinationPath")?, params)?,
@@ -136,6 +145,10 @@ impl Peer<'_> {
         let mut bytes = bytes;
         self.behaviour.mutate(&mut bytes, |defect, bytes| match defect {
             Defect::WritesAppend => drop(bytes.splice(0..0, old)),
+            Defect::ShortWritesLeaveATail if !bytes.is_empty() && bytes.len() < old.len() => {
+                let at = bytes.len();
+                bytes.extend_from_slice(&old[at..]);
+            }
             Defect::EmptyWritesAreIgnored if bytes.is_empty() => *bytes = old,
             _ => {}
         });
@@ -158,6 +171,23 @@ impl Peer<'_> {
                 })
             })
             .collect();
+        self.behaviour.mutate(&mut entries, |defect, entries| match defect {
+            Defect::HiddenFilesAreNotListed => {
+                entries.retain(|each| !each["fileName"].as_str().unwrap_or_default().starts_with('.'));
+            }
+            Defect::FolderNamesEndInASlash => {
+                for each in entries.iter_mut().filter(|each| each["isDirectory"] == true) {
+                    each["fileName"] = json!(format!("{}/", each["fileName"].as_str().unwrap_or_default()));
+                }
+            }
+            Defect::FileNamesAreAscii => {
+                for each in entries {
+                    let name = each["fileName"].as_str().unwrap_or_default();
+                    each["fileName"] = json!(mutate::limit(name, mutate::ASCII));
+                }
+            }
+            _ => {}
+        });
         if self.has(Defect::FoldersListThemselves) {
             entries.push(json!({ "fileName": ".", "isDirectory": true, "isFile": false }));
         }
@@ -198,6 +228,16 @@ impl Peer<'_> {
         if !recursive && self.has(Defect::CopyMoves) {
             files.remove(from, false, true).map_err(refuse)?;
         }
+        let empty: Vec<String> = match files.children(to) {
+            Ok(children) if recursive => {
+                let paths = children.iter().map(|(name, _)| format!("{to}/{name}"));
+                paths.filter(|path| files.children(path).is_ok_and(|inner| inner.is_empty())).collect()
+            }
+            _ => Vec::new(),
+        };
+        if !empty.is_empty() && self.has(Defect::EmptyFoldersAreNotCopied) {
+            empty.iter().try_for_each(|path| files.remove(path, false, true)).map_err(refuse)?;
+        }
         let link = format!("{to}/link");
         if let Ok(bytes) = files.read(&link).map(<[u8]>::to_vec)
             && self.has(Defect::CopyFollowsLinks)
@@ -214,8 +254,11 @@ impl Peer<'_> {
         if mine().any(|watch| watch.id == id) || mine().count() >= MOST_WATCHES {
             return Err(refuse("the watchId is in use, or there are too many"));
         }
+        let given = path;
         let path = state.files.canonical(path);
-        let told = if self.has(Defect::WatchReturnsTheName) {
+        let told = if given != path && self.has(Defect::WatchReturnsTheLink) {
+            given.to_owned()
+        } else if self.has(Defect::WatchReturnsTheName) {
             path.rsplit('/').next().unwrap_or_default().to_owned()
         } else {
             path.clone()
@@ -234,8 +277,16 @@ fn metadata(node: &Node, defect: Option<Defect>) -> Value {
     };
     let created = if defect == Some(Defect::MetadataHasNoTimes) { Value::Null } else { json!(created) };
     let directory_told = directory && defect != Some(Defect::FoldersAreFiles);
+    let modified = match defect {
+        Some(Defect::FoldersHaveNoTimes) if directory => Value::Null,
+        _ => json!(modified),
+    };
+    let is_none = match (&node.kind, defect) {
+        (Kind::File(bytes), Some(Defect::EmptyFilesAreNone)) => bytes.is_empty(),
+        (kind, _) => matches!(kind, Kind::Pipe),
+    };
     json!({
-        "isDirectory": directory_told, "isFile": !directory_told && !matches!(node.kind, Kind::Pipe),
+        "isDirectory": directory_told, "isFile": !directory_told && !is_none,
         "isSymlink": matches!(node.kind, Kind::Link(_)), "createdAtMs": created, "modifiedAtMs": modified,
     })
 }

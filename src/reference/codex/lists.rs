@@ -38,10 +38,15 @@ const KIND: &str = "vscode";
 /// What a list is restricted to.
 struct Filter {
     archived: bool,
+    /// archived was given as null.
+    no_shelf: bool,
     folders: Option<Vec<String>>,
     search: Option<String>,
     providers: Vec<String>,
     kinds: Vec<String>,
+    /// They were given, if only as empty lists.
+    has_providers: bool,
+    has_kinds: bool,
 }
 
 impl Filter {
@@ -60,10 +65,13 @@ impl Filter {
         }
         Ok(Self {
             archived: params.flag("archived")?.unwrap_or(false),
+            no_shelf: params.0.get("archived") == Some(&Value::Null),
             folders,
             search: params.maybe_text("searchTerm")?.map(str::to_owned),
             providers: params.texts("modelProviders")?.unwrap_or_default(),
             kinds,
+            has_providers: params.get("modelProviders").is_some(),
+            has_kinds: params.get("sourceKinds").is_some(),
         })
     }
 
@@ -73,16 +81,22 @@ impl Filter {
         let cwd = &thread.settings.cwd;
         let in_folder = |folder: &String| match defect {
             Some(Defect::CwdIsAPrefix) => cwd.starts_with(folder.as_str()),
+            Some(Defect::FoldersIgnoreCase) => cwd.eq_ignore_ascii_case(folder),
             _ => cwd == folder,
         };
         let found = |term: &String| match defect {
             Some(Defect::SearchIgnoresCase) => title.to_lowercase().contains(&term.to_lowercase()),
+            Some(Defect::SearchIsForTheBeginning) => title.starts_with(term.as_str()),
             _ => title.contains(term.as_str()),
         };
-        let interactive = self.kinds.is_empty() && INTERACTIVE.contains(&KIND);
+        let interactive = match defect {
+            Some(Defect::NoKindsListNone) if self.has_kinds => false,
+            _ => self.kinds.is_empty() && INTERACTIVE.contains(&KIND),
+        };
         let shelf = match defect {
             Some(Defect::ArchiveIsListed) => *archived || !self.archived,
             Some(Defect::ArchivedListsAll) => self.archived || !archived,
+            Some(Defect::NullListsAll) if self.no_shelf => true,
             _ => *archived == self.archived,
         };
         let of_kind = interactive
@@ -90,10 +104,21 @@ impl Filter {
             || defect == Some(Defect::KindsAreIgnored);
         let provided = match defect {
             Some(Defect::ProvidersAreIgnored) => true,
+            Some(Defect::NoProvidersListNone) if self.has_providers => {
+                self.providers.iter().any(|name| name == PROVIDER)
+            }
             _ => self.providers.is_empty() || self.providers.iter().any(|name| name == PROVIDER),
         };
-        (!ephemeral || defect == Some(Defect::EphemeralIsListed))
+        let ephemeral_too = match defect {
+            Some(Defect::EphemeralIsListed) => true,
+            Some(Defect::EphemeralForksAreListed) => thread.about.forked_from.is_some(),
+            _ => false,
+        };
+        let hidden = defect == Some(Defect::InterruptedIsNotListed)
+            && thread.turns.iter().all(|turn| turn.status == "interrupted");
+        (!ephemeral || ephemeral_too)
             && !thread.turns.is_empty()
+            && !hidden
             && shelf
             && self.folders.as_ref().is_none_or(|folders| folders.iter().any(in_folder))
             && self.search.as_ref().is_none_or(found)
@@ -125,10 +150,18 @@ impl Peer<'_> {
         let filter = Filter::read(params)?;
         let key = match params.one_of("sortKey", &["created_at", "updated_at"]) {
             Err(_) if defect == Some(Defect::AnySortKey) => None,
+            Err(_) if defect == Some(Defect::CamelSortKeys) => {
+                params.one_of("sortKey", &["createdAt", "updatedAt"])?.map(|_| "created_at")
+            }
             key => key?,
         };
-        let by_update = key == Some("updated_at") && defect != Some(Defect::AlwaysByCreation);
-        let limit = params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(PAGE).min(LARGEST);
+        let by_update = match defect {
+            Some(Defect::AlwaysByCreation) => false,
+            Some(Defect::ByUpdateUnlessAsked) => key != Some("created_at"),
+            _ => key == Some("updated_at"),
+        };
+        let least = if defect == Some(Defect::NoPagesOfOne) { 2 } else { 1 };
+        let limit = params.number("limit")?.filter(|limit| *limit >= least).unwrap_or(PAGE).min(LARGEST);
         let after = match params.maybe_text("cursor")? {
             None => None,
             Some(cursor) => Some(position(cursor).ok_or_else(|| refuse("invalid cursor"))?),
@@ -146,7 +179,7 @@ impl Peer<'_> {
         let listed = state.threads.values().filter(|thread| filter.lets(thread, defect) && !hidden(thread));
         let mut found: Vec<&Thread> = listed.collect();
         found.sort_by_key(|thread| std::cmp::Reverse(place(thread)));
-        if defect == Some(Defect::OldestFirst) {
+        if defect == Some(Defect::OldestFirst) || by_update && defect == Some(Defect::OldestUpdateFirst) {
             found.reverse();
         }
         let before = after.filter(|_| defect != Some(Defect::CursorsAreIgnored));
@@ -159,7 +192,8 @@ impl Peer<'_> {
         if defect == Some(Defect::PagesAreTooLong) {
             limit += 1;
         }
-        let more = found.len() > limit;
+        let more =
+            found.len() > limit || found.len() == limit && defect == Some(Defect::FullPagesHaveACursor);
         found.truncate(limit);
         let next = found.last().filter(|_| more || defect == Some(Defect::AlwaysACursor)).map(|thread| {
             let (at, number) = place(thread);
@@ -170,6 +204,9 @@ impl Peer<'_> {
         });
         let next = next.filter(|_| defect != Some(Defect::NeverACursor));
         let data: Vec<Value> = found.iter().map(|thread| entry(&state, thread, defect)).collect();
+        if data.is_empty() && defect == Some(Defect::EmptyListsAreNull) {
+            return Ok(json!({ "data": null, "nextCursor": next }));
+        }
         Ok(json!({ "data": data, "nextCursor": next }))
     }
 
@@ -237,10 +274,22 @@ impl Peer<'_> {
         if stranger && self.has(Defect::ReadSubscribes) {
             state.open(id, self.client);
         }
-        let mut told = state.to_json(id, turns || has_turns && self.has(Defect::ReadAlwaysHasTurns));
+        if stranger && turns && self.has(Defect::ReadingTurnsSubscribes) {
+            state.open(id, self.client);
+        }
+        if !state.live.contains_key(id) && self.has(Defect::ReadsLoad) {
+            state.open(id, self.client);
+            state.live.get_mut(id).map(|live| live.subscribers.remove(&self.client));
+        }
+        let busy = state.live.get(id).is_some_and(|live| live.active.is_some());
+        let turns = turns
+            || has_turns && self.has(Defect::ReadAlwaysHasTurns)
+            || busy && self.has(Defect::BusyReadsHaveTurns);
+        let mut told = state.to_json(id, turns);
         if let Some(turns) = told["turns"].as_array_mut() {
             self.behaviour.mutate(turns, |defect, turns| match defect {
                 Defect::TurnsAreReadBackwards => turns.reverse(),
+                Defect::OpenTurnsAreReadFirst => turns.sort_by_key(|turn| turn["status"] != "inProgress"),
                 Defect::TurnsAreReadWithoutItems => {
                     turns.iter_mut().for_each(|turn| turn["items"] = json!([]));
                 }
@@ -251,8 +300,16 @@ impl Peer<'_> {
                         turn["status"] = json!("completed");
                     }
                 }
+                Defect::InterruptedIsReadAsFailed => {
+                    for turn in turns.iter_mut().filter(|turn| turn["status"] == "interrupted") {
+                        turn["status"] = json!("failed");
+                    }
+                }
                 _ => {}
             });
+        }
+        if told["status"]["type"] == "notLoaded" && self.has(Defect::StoredIsIdle) {
+            told["status"] = json!({ "type": "idle" });
         }
         if self.has(Defect::ReadHasNoStatus) {
             told.as_object_mut().map(|told| told.remove("status"));
@@ -271,6 +328,15 @@ fn entry(state: &State, thread: &Thread, defect: Option<Defect>) -> Value {
         Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
         Some(Defect::ListsLeaveOutTheStatus) => drop(told.as_object_mut().map(|told| told.remove("status"))),
         Some(Defect::ListsLeaveOutTheTime) => drop(told.as_object_mut().map(|told| told.remove("updatedAt"))),
+        Some(Defect::ListsSayIdle) if told["status"]["type"] == "active" => {
+            told["status"] = json!({ "type": "idle" });
+        }
+        Some(Defect::StoredIsIdle) if told["status"]["type"] == "notLoaded" => {
+            told["status"] = json!({ "type": "idle" });
+        }
+        Some(Defect::TheArchiveHasNoPreviews) if thread.about.archived => {
+            told.as_object_mut().map(|told| told.remove("preview"));
+        }
         Some(Defect::ListsHaveNoNames) => told["name"] = Value::Null,
         Some(Defect::ListsHaveNoPreview) => told["preview"] = json!(""),
         _ => {}

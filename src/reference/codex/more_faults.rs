@@ -83,6 +83,128 @@ macro_rules! and_more {
             // ---- several clients
             LeavingEndsTheTurn "leaving-ends-the-turn" "A turn ends when one of its thread's subscribers disconnects." ["CX-FAN-3", "CX-UNS-5"];
             JoinersWait "joiners-wait" "A client that resumes a thread during a turn gets no message of that turn." ["CX-FAN-4"];
+
+            // ---- more about JSON-RPC and the handshake
+            SecondInitializedIsRefused "second-initialized-is-refused" "A second initialized is answered with an error." ["CX-INI-10", "CX-RPC-7"];
+            UnknownNotificationsAreRefused "unknown-notifications-are-refused" "An unknown notification is answered with an error." ["CX-RPC-7"];
+            BrokenJsonIsInvalid "broken-json-is-invalid" "Text that is not JSON is reported as an invalid request." ["CX-RPC-10"];
+            UnreadableHasNoMessage "unreadable-has-no-message" "The error for text that is not JSON has no message." ["CX-RPC-4"];
+            EndsHaveTheIdNull "ends-have-the-id-null" "turn/completed has the id null." ["CX-RPC-5"];
+            NumericIdsBecomeNumbers "numeric-ids-become-numbers" "The id of a response is a number where the request has a string of digits." ["CX-RPC-2"];
+            UnknownMethodsUnsubscribe "unknown-methods-unsubscribe" "A request of an unknown method ends the subscriptions of its connection." ["CX-RPC-14"];
+            RequestIdsAreOfTheThread "request-ids-are-of-the-thread" "The id of a request is the number of its turn, so that two threads may use the same." ["CX-RPC-16"];
+            UnknownThreadsAreTheNewest "unknown-threads-are-the-newest" "An unknown threadId means the newest thread of the connection." ["CX-ARC-7", "CX-FRK-8", "CX-NAM-7", "CX-RD-6", "CX-RES-5", "CX-SHL-5", "CX-STR-9", "CX-TUR-10"];
+            ThreadIdsMayGoOn "thread-ids-may-go-on" "A threadId that goes on behind that of a thread means this thread." ["CX-ARC-7", "CX-FRK-8", "CX-NAM-7", "CX-RD-6", "CX-RES-5", "CX-SHL-5", "CX-STR-9", "CX-TUR-10"];
+            RefusedOverridesStay "refused-overrides-stay" "A request with an experimental variant is refused, but its overrides become the thread's defaults." ["CX-EXP-7"];
+            ExperimentalFieldsAreNotNamed "experimental-fields-are-not-named" "The refusal of an experimental field names only the method." ["CX-EXP-2"];
+            VariantsAreNamedAsFields "variants-are-named-as-fields" "The refusal of an experimental variant names the field instead." ["CX-EXP-3"];
+            OptInIsItsPresence "opt-in-is-its-presence" "experimentalApi false opts in." ["CX-EXP-5"];
+            OptInsSpread "opt-ins-spread" "The opt-in of one client of a thread holds for all of them." ["CX-EXP-6"];
+            OptInIsForMethods "opt-in-is-for-methods" "Experimental fields are refused even with the opt-in." ["CX-EXP-4"];
+            OptOutOfTurnsIsForTheThread "opt-out-of-turns-is-for-the-thread" "A turn event that one client of a thread has opted out of is sent to none of its clients." ["CX-OPT-5"];
+
+            // ---- more about threads and lists
+            BusyStartsAreNotTold "busy-starts-are-not-told" "While a turn of the connection runs, thread/start sends no thread/started." ["CX-THR-4"];
+            PreviewsLeak "previews-leak" "A new thread has the preview of the connection's last one." ["CX-THR-3"];
+            NoneIsNoPersonality "none-is-no-personality" "The personality none is refused." ["CX-THR-11"];
+            InterruptsResetTheFolder "interrupts-reset-the-folder" "After an interrupted turn the thread has the default cwd." ["CX-THR-16"];
+            InterruptsResetThePolicy "interrupts-reset-the-policy" "After an interrupted turn the thread has the default approval policy." ["CX-THR-17"];
+            FailuresResetTheSandbox "failures-reset-the-sandbox" "After a failed turn the thread has the default sandbox." ["CX-THR-18"];
+            LaterCommandsLoseTheFolder "later-commands-lose-the-folder" "All commands of a turn but the first run in the default cwd." ["CX-THR-16", "CX-TUR-18"];
+            LeaversFollowNothing "leavers-follow-nothing" "Once a connection has unsubscribed from a thread, thread/start does not subscribe it." ["CX-THR-8"];
+            ResumesToggle "resumes-toggle" "thread/resume by a connection that is subscribed unsubscribes it." ["CX-RES-4"];
+            DesertedThreadsAreLocked "deserted-threads-are-locked" "A thread that has a turn and no more subscribers cannot be resumed." ["CX-FAN-6"];
+            ForksAreToldAsBusy "forks-are-told-as-busy" "The thread/started of a fork of a busy thread says that it is active." ["CX-FRK-3"];
+            ForksNameTheFirst "forks-name-the-first" "The fork of a fork names the thread where all began." ["CX-FRK-2"];
+            BusyForksAreNotFollowed "busy-forks-are-not-followed" "A fork of a thread with a turn does not subscribe." ["CX-FRK-4"];
+            ForksFollowTheSource "forks-follow-the-source" "thread/fork subscribes to the source, too." ["CX-TUR-20"];
+            ForksWriteToTheirSource "forks-write-to-their-source" "A turn of a fork is added to its source, too." ["CX-FRK-6"];
+            NoPagesOfOne "no-pages-of-one" "A limit of 1 is ignored." ["CX-LST-3"];
+            FullPagesHaveACursor "full-pages-have-a-cursor" "The last page has a cursor if it is full." ["CX-LST-5"];
+            ByUpdateUnlessAsked "by-update-unless-asked" "Without a sort key, threads are listed by updatedAt." ["CX-LST-6"];
+            OldestUpdateFirst "oldest-update-first" "With sortKey updated_at, the thread that was updated last is listed last." ["CX-LST-7"];
+            NullListsAll "null-lists-all" "archived null lists archived threads with the others." ["CX-LST-8"];
+            FoldersIgnoreCase "folders-ignore-case" "cwd ignores letter case." ["CX-LST-9"];
+            SearchIsForTheBeginning "search-is-for-the-beginning" "The search finds only titles that begin with the term." ["CX-LST-10"];
+            NoProvidersListNone "no-providers-list-none" "An empty list of modelProviders lists nothing." ["CX-LST-11"];
+            NoKindsListNone "no-kinds-list-none" "An empty list of sourceKinds lists nothing." ["CX-LST-12"];
+            CamelSortKeys "camel-sort-keys" "The sort keys createdAt and updatedAt are accepted." ["CX-LST-17"];
+            ListsSayIdle "lists-say-idle" "An active thread is listed as idle." ["CX-LST-18"];
+            StoredIsIdle "stored-is-idle" "A thread that is not loaded is listed and read as idle." ["CX-DUR-4", "CX-LST-13", "CX-RD-7"];
+            EmptyListsAreNull "empty-lists-are-null" "The data of a list without threads are null." ["CX-LST-1"];
+            TheArchiveHasNoPreviews "the-archive-has-no-previews" "Threads in a list of the archive have no preview." ["CX-LST-14"];
+            EphemeralForksAreListed "ephemeral-forks-are-listed" "Ephemeral forks are listed." ["CX-LST-15"];
+            InterruptedIsNotListed "interrupted-is-not-listed" "A thread whose turns were all interrupted is not listed." ["CX-LST-2"];
+            BusyReadsHaveTurns "busy-reads-have-turns" "During a turn, thread/read returns the turns without includeTurns." ["CX-RD-2"];
+            ReadsLoad "reads-load" "thread/read loads the thread." ["CX-RD-4"];
+            ReadingTurnsSubscribes "reading-turns-subscribes" "thread/read with includeTurns subscribes." ["CX-RD-5", "CX-TUR-20"];
+            OpenTurnsAreReadFirst "open-turns-are-read-first" "The turn in progress is read as the first one." ["CX-RD-9"];
+            InterruptedIsReadAsFailed "interrupted-is-read-as-failed" "An interrupted turn is read as failed." ["CX-FRK-9", "CX-INT-9"];
+            UpdatesHaveTheOldName "updates-have-the-old-name" "The thread/name/updated of a second name has the first one." ["CX-NAM-2"];
+            StoredNamesAreToldToTheAsker "stored-names-are-told-to-the-asker" "The name of a thread that is not loaded is reported only to who has set it." ["CX-NAM-3"];
+            ArchivedIsNotNamed "archived-is-not-named" "An archived thread cannot be named." ["CX-NAM-6"];
+            ArchiveIsToldToSubscribers "archive-is-told-to-subscribers" "thread/archived and thread/unarchived are sent only to subscribers." ["CX-ARC-2", "CX-ARC-5"];
+            UnarchiveLeavesTheFile "unarchive-leaves-the-file" "Unarchiving leaves the file where it is." ["CX-ARC-9"];
+            MetadataSetsOne "metadata-sets-one" "Of several fields of gitInfo, only the first is set." ["CX-MET-1"];
+            LaterCompactionsHaveNoItem "later-compactions-have-no-item" "Only the first compaction of a thread has an item." ["CX-CMP-2"];
+            ShellInATurnIsAnsweredLate "shell-in-a-turn-is-answered-late" "During a turn, thread/shellCommand is answered when the command has ended." ["CX-SHL-1"];
+            RollsBackOne "rolls-back-one" "A rollback of several turns drops only the last." ["CX-RBK-1"];
+            BusyUnsubscribeDoesNothing "busy-unsubscribe-does-nothing" "During a turn, thread/unsubscribe changes nothing." ["CX-UNS-4"];
+            RestartForgetsOpenThreads "restart-forgets-open-threads" "A thread with a turn in progress is lost at a restart." ["CX-DUR-1"];
+
+            // ---- more about turns and items
+            QueuedStartsAreAnsweredLate "queued-starts-are-answered-late" "turn/start during a turn is answered when its own turn has ended." ["CX-TUR-2"];
+            StartsBehindFailuresAreAnsweredLate "starts-behind-failures-are-answered-late" "turn/start after a failed or interrupted turn is answered when its turn has ended." ["CX-TUR-2"];
+            WritableRootsAreIgnored "writable-roots-are-ignored" "The writableRoots of a turn's sandbox policy are ignored." ["CX-TUR-25"];
+            InterruptReturnsNull "interrupt-returns-null" "turn/interrupt returns null." ["CX-INT-1"];
+            NullInterrupts "null-interrupts" "turn/interrupt with the turnId null interrupts the active turn." ["CX-INT-8"];
+            TotalsBeginAnew "totals-begin-anew" "After a turn that was not completed, the total begins anew." ["CX-USE-3"];
+            LaterUsageHasNoLast "later-usage-has-no-last" "Only the first token usage of a thread has last." ["CX-USE-2"];
+            LaterFailuresAreSilent "later-failures-are-silent" "Only the first error of a thread is reported by error." ["CX-ERR-1"];
+            HalfAnswersComplete "half-answers-complete" "A turn that fails behind a message ends with the status completed." ["CX-ERR-2"];
+            HttpStatusIsText "http-status-is-text" "httpStatusCode is a string." ["CX-ERR-6"];
+            TwoFailuresAreTheEnd "two-failures-are-the-end" "A thread accepts no turn after two failed ones." ["CX-ERR-7"];
+            ErrorsStay "errors-stay" "A completed turn has the error of the failed one before it." ["CX-ERR-11"];
+            AstralTextIsLost "astral-text-is-lost" "Characters beyond the basic plane are left out of messages." ["CX-ITM-27"];
+            LongOutputIsCut "long-output-is-cut" "The aggregatedOutput has at most 100 characters." ["CX-ITM-15", "CX-ITM-26"];
+            DeltasGoToTheFirst "deltas-go-to-the-first" "Only the first of several subscribers gets the deltas of messages." ["CX-FAN-1"];
+            LaterTurnsAreTheirStarters "later-turns-are-their-starters" "All turns of a thread but the first are sent only to who has started them." ["CX-FAN-2"];
+            TheFirstLeavesForAll "the-first-leaves-for-all" "When the first subscriber disconnects, the others get nothing any more." ["CX-FAN-3"];
+
+            // ---- more about approvals
+            DenialsMakeWary "denials-make-wary" "In a thread where a command was declined, commands that need no approval are asked about." ["CX-APR-24"];
+            NewTurnsEndWaitingOnes "new-turns-end-waiting-ones" "turn/start interrupts the active turn if it waits for an approval." ["CX-APR-30"];
+            LeavingDeclines "leaving-declines" "When one of several clients that were asked disconnects, the command is declined." ["CX-APR-30"];
+            LongCommandsRun "long-commands-run" "Commands of more than 200 bytes need no approval." ["CX-APR-1"];
+            RequestsAreCut "requests-are-cut" "A request shows at most 100 characters of its command." ["CX-APR-4"];
+            SessionGrantsResolveLate "session-grants-resolve-late" "After acceptForSession, serverRequest/resolved comes after the item." ["CX-APR-12", "CX-FCH-6"];
+            LeaversAreAsked "leavers-are-asked" "Connections that have unsubscribed from a thread get its approval requests." ["CX-APR-26"];
+            LateAnswersResolve "late-answers-resolve" "A second answer to a request sends serverRequest/resolved again." ["CX-APR-13"];
+            RequestsHaveTheFirstTurn "requests-have-the-first-turn" "Requests have the turnId of the thread's first turn." ["CX-APR-3"];
+            OneOfSeveralChangesIsMade "one-of-several-changes-is-made" "Of several accepted changes, only the first is made." ["CX-FCH-3"];
+
+            // ---- more about files and command/exec
+            ShortWritesLeaveATail "short-writes-leave-a-tail" "Writing less than is there leaves the rest." ["CX-FS-3"];
+            FoldersHaveNoTimes "folders-have-no-times" "Directories have no modifiedAtMs." ["CX-FS-7"];
+            EmptyFilesAreNone "empty-files-are-none" "An empty file is not reported as a file." ["CX-FS-8"];
+            HiddenFilesAreNotListed "hidden-files-are-not-listed" "Files whose names begin with a dot are not listed." ["CX-FS-10"];
+            FolderNamesEndInASlash "folder-names-end-in-a-slash" "The fileName of a directory ends in a slash." ["CX-FS-11"];
+            FileNamesAreAscii "file-names-are-ascii" "A fileName has question marks instead of characters beyond ASCII." ["CX-FS-11"];
+            RemovedTreesLeaveTheirRoot "removed-trees-leave-their-root" "Removing a tree leaves its empty directory." ["CX-FS-12"];
+            EmptyFoldersAreNotCopied "empty-folders-are-not-copied" "A copy of a tree has no empty directories." ["CX-FS-17"];
+            CopiesMayGoToRelativePaths "copies-may-go-to-relative-paths" "The destination of fs/copy may be relative." ["CX-FS-18"];
+            WatchReturnsTheLink "watch-returns-the-link" "fs/watch returns a link as it is." ["CX-FS-21"];
+            ExitCodesAreSigned "exit-codes-are-signed" "Exit codes beyond 127 are negative." ["CX-EXE-2"];
+            InheritedVariablesStay "inherited-variables-stay" "A variable of the server's that env sets to null stays." ["CX-EXE-6"];
+            NamedProcessesHaveNoTimeout "named-processes-have-no-timeout" "A command with a processId is not ended by timeoutMs." ["CX-EXE-7"];
+            InputNeedsNoProcess "input-needs-no-process" "streamStdin alone needs no processId." ["CX-EXE-13"];
+            StreamedBytesAreText "streamed-bytes-are-text" "Streamed output that is not UTF-8 is changed." ["CX-EXE-15"];
+            StreamedErrorsAreRepeated "streamed-errors-are-repeated" "Streamed stderr is repeated in the response." ["CX-EXE-16"];
+            ErrorDeltasComeLate "error-deltas-come-late" "Output deltas of stderr come after the response." ["CX-EXE-17"];
+            DeltasNameAnotherProcess "deltas-name-another-process" "While the connection has two processes, output deltas have the processId of the other." ["CX-EXE-18"];
+            EndedProcessesCanBeEnded "ended-processes-can-be-ended" "terminate succeeds for a processId that is not running." ["CX-EXE-22"];
+            NamelessProcessesOutlive "nameless-processes-outlive" "A process without a processId outlives its connection." ["CX-EXE-26"];
+            WaitingCommandsAreAnswered "waiting-commands-are-answered" "A command that waits for its input is answered after 100 ms." ["CX-EXE-32"];
         }
     };
 }

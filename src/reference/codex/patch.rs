@@ -162,7 +162,11 @@ impl Player {
         }
         let may = asks || allowed || free;
         debug_assert!(self.settings.sandbox != Sandbox::Full || may);
-        let made = may && (self.has(Defect::AcceptedChangesAreNotMade) || self.make(&changes));
+        let some = match asks && changes.len() > 1 && self.has(Defect::OneOfSeveralChangesIsMade) {
+            true => &changes[..1],
+            false => &changes[..],
+        };
+        let made = may && (self.has(Defect::AcceptedChangesAreNotMade) || self.make(some));
         let done = made || self.has(Defect::FailedChangesAreCompleted);
         item["status"] = json!(if done { "completed" } else { "failed" });
         self.completed(item);

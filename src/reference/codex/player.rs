@@ -167,7 +167,11 @@ impl Player {
 
     fn compact(&self) {
         let item = json!({ "type": "contextCompaction", "id": fresh("item") });
-        if self.has(Defect::CompactionHasNoItem) {
+        let again = self.core.lock().threads.get(&self.thread).is_some_and(|thread| {
+            let mut items = thread.turns.iter().flat_map(|turn| &turn.items);
+            items.any(|item| item["type"] == "contextCompaction")
+        });
+        if self.has(Defect::CompactionHasNoItem) || again && self.has(Defect::LaterCompactionsHaveNoItem) {
             return;
         }
         self.started(&item);
@@ -231,6 +235,9 @@ impl Agent for Player {
         let mut text = text;
         if !text.is_ascii() && self.has(Defect::TextIsAscii) {
             text = mutate::limit(&text, mutate::ASCII);
+        }
+        if text.chars().any(|each| u32::from(each) > 0xFFFF) && self.has(Defect::AstralTextIsLost) {
+            text.retain(|each| u32::from(each) <= 0xFFFF);
         }
         if self.open.is_none() {
             let id = self.item_id();
@@ -300,7 +307,14 @@ impl Agent for Player {
         let _ = self.cancelled.sleep(Duration::ZERO).await;
         let error = deviations::error(fail.status, &fail.message, &self.behaviour);
         let is_received = self.core.lock().is_received(&self.thread, "error");
-        if is_received && !self.has(Defect::FailsInSilence) {
+        let again = self
+            .core
+            .lock()
+            .threads
+            .get(&self.thread)
+            .is_some_and(|thread| thread.turns.iter().any(|turn| turn.status == "failed"));
+        let silent = || self.has(Defect::FailsInSilence) || again && self.has(Defect::LaterFailuresAreSilent);
+        if is_received && !silent() {
             let told = if self.has(Defect::ErrorsDiffer) {
                 json!({ "message": "something went wrong", "codexErrorInfo": "other" })
             } else {

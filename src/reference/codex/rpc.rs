@@ -31,7 +31,9 @@ pub(super) enum Incoming {
         method: String,
         params: Value,
     },
-    Notification,
+    Notification {
+        method: String,
+    },
     /// An answer to a request of ours; none: an error.
     Answer {
         id: Value,
@@ -56,7 +58,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Incoming, (Value, Refusal)> {
         (Some(Value::String(method)), Some(id)) => {
             Ok(Incoming::Request { id, method, params: message.remove("params").unwrap_or_default() })
         }
-        (Some(Value::String(_)), None) => Ok(Incoming::Notification),
+        (Some(Value::String(method)), None) => Ok(Incoming::Notification { method }),
         (None, Some(id)) if message.contains_key("error") => Ok(Incoming::Answer { id, result: None }),
         (None, Some(id)) if message.contains_key("result") => {
             Ok(Incoming::Answer { id, result: message.remove("result") })
@@ -136,7 +138,7 @@ mod tests {
     fn messages_are_told_apart() {
         let read = |text: &str| read(text.as_bytes());
         assert!(matches!(read(r#"{"id":1,"method":"m"}"#), Ok(Incoming::Request { .. })));
-        assert!(matches!(read(r#"{"method":"m"}"#), Ok(Incoming::Notification)));
+        assert!(matches!(read(r#"{"method":"m"}"#), Ok(Incoming::Notification { .. })));
         assert!(matches!(read(r#"{"id":1,"result":{}}"#), Ok(Incoming::Answer { result: Some(_), .. })));
         assert!(matches!(read(r#"{"id":1,"error":{}}"#), Ok(Incoming::Answer { result: None, .. })));
         for (text, id, code) in [

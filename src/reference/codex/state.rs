@@ -35,6 +35,16 @@ pub(super) struct Client {
     pub agreed: Option<Agreed>,
     /// A project of its was not marked as trusted, under a defect.
     pub untrusted: bool,
+    /// It has sent initialized.
+    pub greeted: bool,
+    /// The threads that it has unsubscribed from.
+    pub left: BTreeSet<String>,
+}
+
+impl Client {
+    pub fn new(outbox: Outbox, behaviour: Behaviour) -> Self {
+        Self { outbox, behaviour, agreed: None, untrusted: false, greeted: false, left: BTreeSet::new() }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -232,7 +242,9 @@ impl State {
         next.counts.threads = self.counts.threads;
         next.restarted = true;
         let kept = self.threads.values().filter(|thread| {
-            !thread.turns.is_empty() && (!thread.about.ephemeral || has(thread, Defect::KeepsEphemeral))
+            !thread.turns.is_empty()
+                && (!thread.about.ephemeral || has(thread, Defect::KeepsEphemeral))
+                && !(thread.is_open() && has(thread, Defect::RestartForgetsOpenThreads))
         });
         next.threads = kept.map(|thread| (thread.about.id.clone(), thread.clone())).collect();
         for thread in next.threads.values_mut() {
@@ -302,12 +314,24 @@ impl State {
             }
             return;
         }
+        let is_delta = method == "item/agentMessage/delta";
+        if is_delta
+            && let Some(first) = live.subscribers.first().filter(|_| live.subscribers.len() > 1)
+            && live.behaviour.strikes(Defect::DeltasGoToTheFirst)
+        {
+            return self.notify(*first, method, params);
+        }
+        let whose = match method.split_once('/') {
+            Some(("item", _)) => Some(Defect::OptOutIsForTheThread),
+            Some(("turn", _)) => Some(Defect::OptOutOfTurnsIsForTheThread),
+            _ => None,
+        };
         let mut agreed =
             live.subscribers.iter().filter_map(|client| self.clients.get(client)?.agreed.as_ref());
-        if is_item
+        if let Some(whose) = whose
             && agreed.any(|agreed| agreed.opted_out.contains(method))
             && self.is_received(thread, method)
-            && live.behaviour.strikes(Defect::OptOutIsForTheThread)
+            && live.behaviour.strikes(whose)
         {
             return;
         }
@@ -355,6 +379,16 @@ impl State {
         let shared =
             self.live.iter().filter(|(id, live)| *id != thread && !mine.is_disjoint(&live.subscribers));
         shared.filter_map(|(id, live)| Some((id.as_str(), live.active.as_ref()?.turn.as_str()))).min()
+    }
+
+    /// The newest thread that this client is subscribed to.
+    pub fn newest_of(&self, client: u64) -> Option<&Thread> {
+        let follows = |thread: &&Thread| self.is_subscribed(&thread.about.id, client);
+        self.threads.values().filter(follows).max_by_key(|thread| thread.about.number)
+    }
+
+    pub fn is_subscribed(&self, thread: &str, client: u64) -> bool {
+        self.live.get(thread).is_some_and(|live| live.subscribers.contains(&client))
     }
 
     /// Whether something was done for this client that it has not approved yet, under a defect.
@@ -472,7 +506,7 @@ mod tests {
         for client in 1..=3 {
             let (outbox, _outgoing) = clients::channel();
             let behaviour = state.behaviour.of_session();
-            state.clients.insert(client, Client { outbox, behaviour, agreed: None, untrusted: false });
+            state.clients.insert(client, Client::new(outbox, behaviour));
         }
         let mut thread = Thread::new(1, defaults(), false);
         thread.turns.push(Turn::new("turn".to_owned()));

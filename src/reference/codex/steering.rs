@@ -5,16 +5,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
-use super::connection::{Answer, Answered, Peer};
+use super::connection::{Answer, Answered, Peer, answer_to};
 use super::faults::Defect;
 use super::files::now;
 use super::items;
 use super::player::Player;
 use super::rpc::{Params, Refusal, invalid, refuse, response};
+use super::shell::Sandbox;
 use super::state::{Active, State, Status, Work};
 use super::store::Turn;
 use super::styles::Style;
-use super::threads::overridden;
+use super::threads::{defaults, overridden};
 use super::{Behaviour, Core};
 use crate::cue;
 use crate::reference::engine::{Canceller, Happening};
@@ -69,14 +70,49 @@ impl Peer<'_> {
         {
             return Err(invalid("approvalPolicy"));
         }
+        let failures = stored.turns.iter().rev().take_while(|turn| turn.status == "failed").count();
+        if failures > 1 && self.has(Defect::TwoFailuresAreTheEnd) {
+            return Err(refuse("the thread has failed"));
+        }
         if live.active.is_some() && live.behaviour.style(Style::OneTurnOnly) {
             return Err(refuse("a turn is in progress"));
         }
         self.behaviour.mutate(&mut settings, |defect, settings| match defect {
             Defect::TurnIgnoresCwd => settings.cwd.clone_from(&stored.settings.cwd),
             Defect::TurnIgnoresSandbox => settings.sandbox.clone_from(&stored.settings.sandbox),
+            Defect::InterruptsResetTheFolder if last == "interrupted" && params.get("cwd").is_none() => {
+                settings.cwd = defaults().cwd;
+            }
+            Defect::InterruptsResetThePolicy
+                if last == "interrupted" && params.get("approvalPolicy").is_none() =>
+            {
+                settings.approval = defaults().approval;
+            }
+            Defect::FailuresResetTheSandbox if last == "failed" && params.get("sandboxPolicy").is_none() => {
+                settings.sandbox = defaults().sandbox;
+            }
+            Defect::WritableRootsAreIgnored => {
+                if let Sandbox::Workspace(roots) = &mut settings.sandbox {
+                    roots.clear();
+                }
+            }
             _ => {}
         });
+        let waits = live.status == Status::Active { waiting: true };
+        if let Some(active) = live.active.as_ref().filter(|_| waits)
+            && self.has(Defect::NewTurnsEndWaitingOnes)
+        {
+            active.canceller.cancel();
+        }
+        if live.active.is_none()
+            && !stored.turns.is_empty()
+            && live.subscribers.len() > 1
+            && self.behaviour.prepares(Defect::LaterTurnsAreTheirStarters)
+        {
+            live.held = live.subscribers.iter().copied().filter(|client| *client != self.client).collect();
+        }
+        let queued = live.active.is_some();
+        let again = last == "failed" || last == "interrupted";
         if let Some(due) = &mut live.due {
             overridden(due, params)?;
         }
@@ -102,8 +138,15 @@ impl Peer<'_> {
         if self.has(Defect::TurnsAreReturnedPending) {
             result["turn"]["status"] = json!("pending");
         }
-        state.send(self.client, response(id, &Ok(result)));
-        begin_or_queue(self.core, &mut state, thread, turn, Work::Input(input));
+        let late = queued && self.has(Defect::QueuedStartsAreAnsweredLate)
+            || again && self.has(Defect::StartsBehindFailuresAreAnsweredLate);
+        let mut work = Work::Input(input);
+        if late {
+            work = Work::Answered(Box::new(work), (self.client, id.clone(), result));
+        } else {
+            state.send(self.client, response(id, &Ok(result)));
+        }
+        begin_or_queue(self.core, &mut state, thread, turn, work);
         if let (Some(settings), Some(stored)) = (reverted, state.threads.get_mut(thread)) {
             stored.settings = settings;
         }
@@ -176,6 +219,7 @@ impl Peer<'_> {
         let thread = params.text("threadId")?;
         let turn = match params.text("turnId") {
             Err(_) if self.has(Defect::InterruptNeedsNoTurn) => None,
+            Err(_) if params.0.contains_key("turnId") && self.has(Defect::NullInterrupts) => None,
             turn => Some(turn?),
         };
         let mut state = self.core.lock();
@@ -196,7 +240,8 @@ impl Peer<'_> {
             return Err(refuse("this turn is not in progress"));
         };
         if !self.has(Defect::InterruptIsNotAnswered) {
-            state.send(self.client, response(id, &Ok(json!({}))));
+            let result = if self.has(Defect::InterruptReturnsNull) { Value::Null } else { json!({}) };
+            state.send(self.client, response(id, &Ok(result)));
         }
         if first || !self.has(Defect::OnlyTheFirstInterrupts) {
             self.behaviour.note(Happening::Abort);
@@ -251,12 +296,19 @@ impl Peer<'_> {
         let canceller = Arc::clone(&active.canceller);
         let aside = Arc::clone(&active.asides).try_read_owned();
         let settings = state.thread(thread)?.settings.clone();
-        state.send(self.client, response(id, &Ok(json!({}))));
+        let late = self.has(Defect::ShellInATurnIsAnsweredLate);
+        if !late {
+            state.send(self.client, response(id, &Ok(json!({}))));
+        }
         let mut player = Player::new(self.core, &state, (thread, &turn), settings, canceller.listen());
+        let (core, client, id) = (Arc::clone(self.core), self.client, id.clone());
         self.core.spawn(async move {
             // An error: the turn is about to end, and does not wait for this.
             let _aside = aside;
             let _ = player.user_shell(&command).await;
+            if late {
+                answer_to(&core, client, &id, &Ok(json!({})));
+            }
         });
         Ok(Answer::Elsewhere)
     }
@@ -278,12 +330,17 @@ fn begin_or_queue(core: &Arc<Core>, state: &mut State, thread: &str, turn: Strin
 pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: String, work: Work) {
     let Ok((stored, live)) = state.loaded(thread) else { return };
     let settings = stored.settings.clone();
+    let is_first = stored.turns.is_empty();
     if let Work::Input(input) = work.plain()
-        && stored.about.preview.is_empty()
+        && (stored.about.preview.is_empty() || is_first && live.behaviour.prepares(Defect::PreviewsLeak))
     {
         stored.about.preview = items::text(input);
     }
     stored.about.updated = now().max(stored.about.updated + 1);
+    let failed = stored.turns.last().is_some_and(|last| last.status != "completed");
+    if failed && live.tokens > 0 && live.behaviour.strikes(Defect::TotalsBeginAnew) {
+        live.tokens = 0;
+    }
     stored.turns.push(Turn::new(turn.clone()));
     let canceller = Arc::new(Canceller::default());
     let cancelled = canceller.listen();

@@ -7,7 +7,7 @@ use super::faults::Defect;
 use super::files::absolute;
 use super::rpc::{Params, Refusal, invalid, refuse};
 use super::shell::Sandbox;
-use super::state::{HOME, State, WORK};
+use super::state::{HOME, State, Status, WORK};
 use super::store::{PROVIDER, Settings, Thread};
 use super::styles::Style;
 
@@ -120,6 +120,7 @@ impl Peer<'_> {
         for (field, value, defect) in [
             ("sessionStartSource", "clear", Defect::NoClearStarts),
             ("sandbox", "workspaceWrite", Defect::SandboxesAreInKebabCase),
+            ("personality", "none", Defect::NoneIsNoPersonality),
         ] {
             if params.get(field) == Some(&json!(value)) && self.has(defect) {
                 return Err(invalid(field));
@@ -150,8 +151,21 @@ impl Peer<'_> {
             settings.sandbox = Sandbox::ReadOnly;
         }
         state.counts.threads += 1;
-        let thread = Thread::new(state.counts.threads, settings, ephemeral);
+        let mut thread = Thread::new(state.counts.threads, settings, ephemeral);
+        let busy =
+            state.live.values().any(|live| live.active.is_some() && live.subscribers.contains(&self.client));
+        if let Some(newest) = state.newest_of(self.client).filter(|newest| !newest.about.preview.is_empty())
+            && self.has(Defect::PreviewsLeak)
+        {
+            thread.about.preview.clone_from(&newest.about.preview);
+        }
         let thread = state.add(thread, self.client)?;
+        if state.clients.get(&self.client).is_some_and(|client| !client.left.is_empty())
+            && self.has(Defect::LeaversFollowNothing)
+            && let Some(live) = state.live.get_mut(&thread)
+        {
+            live.subscribers.clear();
+        }
         let mut result = opened(&state, &thread, false);
         if self.has(Defect::StartReturnsNull) {
             result = Value::Null;
@@ -164,7 +178,7 @@ impl Peer<'_> {
         drop(state);
         self.answer(id, &Ok(result));
         let mut state = self.core.lock();
-        if !self.has(Defect::StartsAreNotTold) {
+        if !self.has(Defect::StartsAreNotTold) && !(busy && self.has(Defect::BusyStartsAreNotTold)) {
             self.announce(&mut state, &thread);
         }
         if self.has(Defect::StartsTellTheirStatus) {
@@ -181,6 +195,12 @@ impl Peer<'_> {
             drop(state);
             return self.start_thread(request, &Params(&Map::new()));
         }
+        let deserted =
+            state.live.get(id).is_some_and(|live| live.active.is_some() && live.subscribers.is_empty());
+        if deserted && self.has(Defect::DesertedThreadsAreLocked) {
+            return Err(refuse("the thread is in use"));
+        }
+        let again = state.is_subscribed(id, self.client);
         let mut settings = state.thread(id)?.settings.clone();
         if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
             return Err(refuse(format!("no rollout found for thread id {id}")));
@@ -201,6 +221,12 @@ impl Peer<'_> {
             thread.settings = settings;
         }
         state.open(id, self.client);
+        if again
+            && self.has(Defect::ResumesToggle)
+            && let Some(live) = state.live.get_mut(id)
+        {
+            live.subscribers.remove(&self.client);
+        }
         if let Some(live) = state.live.get_mut(id)
             && live.active.is_some()
             && self.behaviour.prepares(Defect::JoinersWait)
@@ -243,6 +269,11 @@ impl Peer<'_> {
         fork.turns.clone_from(&original.turns);
         fork.about.preview.clone_from(&original.about.preview);
         fork.about.forked_from = Some(source.to_owned());
+        if let Some(first) = &original.about.forked_from
+            && self.has(Defect::ForksNameTheFirst)
+        {
+            fork.about.forked_from = Some(first.clone());
+        }
         if !fork.turns.is_empty() && self.has(Defect::ForksAreEmpty) {
             fork.turns.clear();
         }
@@ -257,9 +288,16 @@ impl Peer<'_> {
         {
             active.canceller.cancel();
         }
+        if state.live.contains_key(source)
+            && !state.is_subscribed(source, self.client)
+            && self.has(Defect::ForksFollowTheSource)
+        {
+            state.open(source, self.client);
+        }
+        let busy = state.live.get(source).is_some_and(|live| live.active.is_some());
         let fork = state.add(fork, self.client)?;
         state.save(&fork);
-        if self.has(Defect::ForkFollowsNothing)
+        if (self.has(Defect::ForkFollowsNothing) || busy && self.has(Defect::BusyForksAreNotFollowed))
             && let Some(live) = state.live.get_mut(&fork)
         {
             live.subscribers.clear();
@@ -270,8 +308,13 @@ impl Peer<'_> {
         }
         drop(state);
         self.answer(id, &Ok(result));
-        if !self.has(Defect::ForkIsNotTold) {
-            self.announce(&mut self.core.lock(), &fork);
+        let mut state = self.core.lock();
+        if busy && self.has(Defect::ForksAreToldAsBusy) {
+            let mut told = state.to_json(&fork, false);
+            told["status"] = Status::Active { waiting: false }.to_json();
+            state.notify(self.client, "thread/started", &json!({ "thread": told }));
+        } else if !self.has(Defect::ForkIsNotTold) {
+            self.announce(&mut state, &fork);
         }
         Ok(Answer::Elsewhere)
     }
@@ -295,6 +338,11 @@ impl Peer<'_> {
         if is_fresh && self.has(Defect::NamesNeedATurn) {
             return Err(refuse("the thread has had no turn"));
         }
+        let about = state.threads.get(thread).map(|thread| &thread.about);
+        if about.is_some_and(|about| about.archived) && self.has(Defect::ArchivedIsNotNamed) {
+            return Err(refuse("the thread is archived"));
+        }
+        let before = about.and_then(|about| about.name.clone());
         if let Some(thread) = state.threads.get_mut(thread) {
             let renamed = thread.about.name.as_deref().is_some_and(|old| old != name);
             if !(renamed && self.has(Defect::FirstNameStays)) {
@@ -303,8 +351,20 @@ impl Peer<'_> {
         }
         drop(state);
         self.answer(id, &Ok(json!({})));
-        let params = json!({ "threadId": thread, "threadName": name });
+        let mut params = json!({ "threadId": thread, "threadName": name });
+        self.behaviour.mutate(&mut params, |defect, params| {
+            if let (Defect::UpdatesHaveTheOldName, Some(before)) = (defect, before) {
+                params["threadName"] = json!(before);
+            }
+        });
         let state = self.core.lock();
+        if !state.live.contains_key(thread)
+            && state.clients.len() > 1
+            && self.has(Defect::StoredNamesAreToldToTheAsker)
+        {
+            state.notify(self.client, "thread/name/updated", &params);
+            return Ok(Answer::Elsewhere);
+        }
         let strangers =
             |client: &u64| state.live.get(thread).is_none_or(|live| !live.subscribers.contains(client));
         if state.clients.keys().any(strangers) && self.has(Defect::NamesAreToldToSubscribers) {

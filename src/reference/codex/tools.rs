@@ -13,11 +13,14 @@ use super::files::absolute;
 use super::items::fresh;
 use super::player::{Player, Stop};
 use super::shell::{self, Job, Program, Sandbox, Stream};
-use super::state::{Grant, Rule};
+use super::state::{Grant, Rule, WORK};
 use super::store::Settings;
 use super::styles::Style;
 use crate::cue::Call;
 use crate::reference::engine::{Cancelled, Happening};
+
+/// Bytes of a long command.
+const LONG: usize = 200;
 
 /// What a client has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +122,13 @@ impl Player {
     }
 
     async fn command(&mut self, args: &Map<String, Value>) -> Result<(), Stop> {
+        let started = |item: &Value| item["type"] == "commandExecution";
+        if self.settings.cwd != WORK
+            && self.has_completed_now(started)
+            && self.has(Defect::LaterCommandsLoseTheFolder)
+        {
+            WORK.clone_into(&mut self.settings.cwd);
+        }
         let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (command, reason) = (text("cmd"), text("justification"));
         let escalated = text("sandbox_permissions") == "require_escalated";
@@ -126,7 +136,14 @@ impl Player {
         let allowed = escalated && self.is_allowed(&command);
         let unless = escalated && !allowed;
         let never = self.settings.approval == "never" && !(unless && self.has(Defect::NeverIsAsked));
-        let asks = unless && !never && !self.has(Defect::NothingIsAskedAbout);
+        let spared = || {
+            command.len() > LONG && self.has(Defect::LongCommandsRun) || self.has(Defect::NothingIsAskedAbout)
+        };
+        let wary = !escalated
+            && self.has_completed(|item| item["status"] == "declined")
+            && self.settings.approval != "never"
+            && self.has(Defect::DenialsMakeWary);
+        let asks = unless && !never && !spared() || wary;
         let id = fresh("item");
         let item = self.item(&id, &command, "agent");
         let late = asks && self.has(Defect::CommandsAreShownAfterTheRequest);
@@ -193,6 +210,20 @@ impl Player {
             sandbox = Sandbox::Full;
         }
         self.execute(item, &id, &command, sandbox).await
+    }
+
+    /// Whether such an item of the thread was completed.
+    fn has_completed(&self, what: impl Fn(&Value) -> bool) -> bool {
+        let state = self.core.lock();
+        let turns = state.threads.get(&self.thread).map(|thread| thread.turns.as_slice());
+        turns.unwrap_or_default().iter().flat_map(|turn| &turn.items).any(what)
+    }
+
+    /// Whether such an item of the turn was completed.
+    fn has_completed_now(&self, what: impl Fn(&Value) -> bool) -> bool {
+        let mut state = self.core.lock();
+        let turn = state.threads.get_mut(&self.thread).and_then(|thread| thread.turn(&self.turn));
+        turn.is_some_and(|turn| turn.items.iter().any(what))
     }
 
     fn allow(&self, command: &str, grant: Grant) {

@@ -30,6 +30,8 @@ pub(super) enum Wrong {
 pub(super) struct Open {
     pub to_messages: bool,
     pub to_decisions: bool,
+    /// A message has named the agent.
+    pub named: bool,
 }
 
 /// Reads a message.
@@ -46,7 +48,7 @@ pub(super) fn read(bytes: &[u8], open: Open, behaviour: &Behaviour) -> Result<Co
     match kind {
         "SendMessage" => {
             let strikes = |defect| open.to_messages && behaviour.strikes(defect);
-            send_message(&body, strikes).map_err(fields)
+            send_message(&body, open, strikes).map_err(fields)
         }
         "ToolDecision" => {
             let strikes = |defect| open.to_decisions && behaviour.strikes(defect);
@@ -62,12 +64,20 @@ pub(super) fn read(bytes: &[u8], open: Open, behaviour: &Behaviour) -> Result<Co
 
 fn send_message(
     body: &Map<String, Value>,
+    open: Open,
     strikes: impl Fn(Defect) -> bool,
 ) -> Result<Command, &'static str> {
+    let text = body.get("text").and_then(Value::as_str);
     let content = match body.get("content") {
         Some(Value::String(content)) => content.clone(),
         None if strikes(Defect::MissingContentIsTaken) => String::new(),
+        None if text.is_some() && strikes(Defect::TextIsContent) => text.unwrap_or_default().to_owned(),
         None => return Err("content is missing"),
+        Some(Value::Array(texts))
+            if texts.iter().all(Value::is_string) && strikes(Defect::TextsAreJoined) =>
+        {
+            texts.iter().filter_map(Value::as_str).collect()
+        }
         Some(other) if strikes(Defect::AnyContentIsTaken) => other.to_string(),
         Some(_) => return Err("content must be a string"),
     };
@@ -75,7 +85,13 @@ fn send_message(
         Some(Value::Null) if strikes(Defect::NullAgentIsRefused) => {
             return Err("agent_id must be an integer");
         }
+        Some(Value::Null) if open.named && strikes(Defect::NullAgentIsRefusedLater) => {
+            return Err("agent_id must be the agent's");
+        }
         None | Some(Value::Null) => None,
+        Some(Value::String(id)) if id.parse::<i64>().is_ok() && strikes(Defect::DigitsAreAnAgent) => {
+            id.parse().ok()
+        }
         Some(agent) => match agent.as_i64() {
             Some(_) if strikes(Defect::NamedAgentIsRefused) => return Err("agent_id must be null"),
             Some(agent) => Some(agent),
@@ -95,6 +111,7 @@ fn tool_decision(
     let call_id = match body.get("call_id") {
         Some(Value::String(call_id)) => Some(call_id.clone()),
         None if denies || strikes(Defect::DecidesTheOldest) => None,
+        Some(Value::Null) if strikes(Defect::NullIdDecides) => None,
         _ => return Err("call_id must be a string"),
     };
     let approved = match body.get("approved") {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -24,7 +24,13 @@ pub(super) async fn serve(service: &Service, socket: Socket) {
     let (outbox, outgoing) = clients::channel();
     let writer = tokio::spawn(outgoing.write_to(sink));
     let (sender, mut spawned) = mpsc::unbounded_channel();
-    let session = Arc::new(Session::new(&service.behaviour.of_session(), &service.notes, &outbox, sender));
+    let session = Arc::new(Session::new(
+        &service.behaviour.of_session(),
+        &service.notes,
+        &service.approvals,
+        &outbox,
+        sender,
+    ));
     service.add(&session);
     let peer = Peer { service, session: &session };
     if !session.has(Defect::GreetsWhenSpokenTo) {
@@ -47,7 +53,14 @@ pub(super) async fn serve(service: &Service, socket: Socket) {
                     }
                     Some(Ok(Message::Binary(bytes))) => peer.take(&bytes),
                     // Reading on sends the answer to a close.
-                    Some(Ok(Message::Close(_))) => peer.gone(),
+                    Some(Ok(Message::Close(_))) => {
+                        peer.gone();
+                        if session.has(Defect::CloseIsNotAnswered) {
+                            break;
+                        }
+                    }
+                    Some(Ok(Message::Ping(_))) if session.has(Defect::PingFrameCloses) => session.hang_up(),
+                    Some(Ok(Message::Pong(_))) if session.has(Defect::PongFrameCloses) => session.hang_up(),
                     Some(Ok(_)) => {}
                     Some(Err(_)) | None => break,
                 }
@@ -75,7 +88,11 @@ impl Peer<'_> {
 
     /// The client is gone.
     fn gone(&self) {
-        let asks = !self.session.lock().pending.is_empty();
+        let asks = {
+            let mut inner = self.session.lock();
+            inner.badge.gone = true;
+            !inner.pending.is_empty()
+        };
         if asks && self.has(Defect::DisconnectRuns) {
             let pending = std::mem::take(&mut self.session.lock().pending);
             for call in pending {
@@ -105,6 +122,7 @@ impl Peer<'_> {
             Open {
                 to_messages: !inner.busy || self.style(Style::Queues),
                 to_decisions: !inner.pending.is_empty(),
+                named: inner.named > 0,
             }
         };
         match command::read(bytes, open, &self.session.behaviour) {
@@ -126,6 +144,12 @@ impl Peer<'_> {
         });
         if !silent {
             self.session.error(message, false);
+        }
+        if self.has(Defect::GreetsAfterErrors) {
+            self.session.hello();
+        }
+        if self.session.lock().busy && self.session.behaviour.prepares(Defect::RubbishLosesText) {
+            self.session.lock().past.loses_text = true;
         }
         if wrong == Wrong::NoType && self.session.lock().busy && self.has(Defect::RubbishCancels) {
             self.session.cancels.cancel();
@@ -156,13 +180,25 @@ impl Peer<'_> {
 
     /// What a refused message does all the same.
     fn obey(&self, bytes: &[u8]) {
-        let body: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
         if let Some(content) = body["content"]
             .as_str()
             .filter(|_| body["type"] == "SendMessage" && body.get("agent_id").is_some())
             && self.has(Defect::KeepsWhatItRefuses)
         {
             self.session.lock().remember("user", content);
+        }
+        self.start_all_the_same(&body);
+        let is_nameless = body["type"] == "ToolDecision" && body.get("call_id").is_none();
+        if let Some(approved) = body["approved"].as_bool().filter(|_| is_nameless)
+            && self.session.behaviour.prepares(Defect::DecidesTheOldestLate)
+        {
+            self.session.later(move |session| {
+                let oldest = session.lock().pending.first().map(|call| call.id.clone());
+                if oldest.is_some_and(|oldest| session.decide(&oldest, approved)) {
+                    session.behaviour.took_effect();
+                }
+            });
         }
         if matches!(body["type"].as_str(), Some("Finished" | "ToolStarted")) {
             let asks = !self.session.lock().pending.is_empty();
@@ -175,13 +211,36 @@ impl Peer<'_> {
             && self.session.behaviour.prepares(Defect::TruthyApprovesLate)
         {
             self.session.later(move |session| {
-                let mut inner = session.lock();
-                let Some(index) = inner.pending.iter().position(|call| call.id == call_id) else { return };
-                session.behaviour.took_effect();
-                inner.pending.remove(index);
-                inner.decisions.insert(call_id, true);
+                if session.decide(&call_id, true) {
+                    session.behaviour.took_effect();
+                }
+            });
+        }
+    }
+
+    /// The turn that a refused SendMessage starts all the same.
+    fn start_all_the_same(&self, body: &Value) {
+        let session = self.session;
+        if body["type"] != "SendMessage" || session.lock().busy {
+            return;
+        }
+        let last = session.lock().past.message.clone();
+        if let Some(last) = last.filter(|_| body.get("content").is_none())
+            && self.has(Defect::NothingRepeats)
+        {
+            turn::start(session, &last);
+        }
+        let content = body.get("content").filter(|content| !content.is_string()).map(Value::to_string);
+        if let Some(content) = content.filter(|_| session.behaviour.prepares(Defect::AnyContentIsTakenLate)) {
+            let messages = session.lock().messages;
+            session.later(move |session| {
+                let inner = session.lock();
+                let is_idle = !inner.busy && inner.messages == messages;
                 drop(inner);
-                session.decided.notify_waiters();
+                if is_idle {
+                    session.behaviour.took_effect();
+                    turn::start(session, &content);
+                }
             });
         }
     }
@@ -206,9 +265,49 @@ impl Peer<'_> {
                     turn::start(session, "Hello?");
                 }
             }
-            Command::GetState => session.send(session.state()),
-            Command::Ping => session.send(json!({ "type": "Pong" })),
+            Command::GetState => {
+                session.send(session.state());
+                if session.lock().turns == 0 && session.behaviour.prepares(Defect::StateStartsTurnLate) {
+                    let messages = session.lock().messages;
+                    session.later(move |session| {
+                        if session.lock().messages == messages {
+                            session.behaviour.took_effect();
+                            turn::start(session, "Hello?");
+                        }
+                    });
+                }
+            }
+            Command::Ping => {
+                let (busy, asks) = {
+                    let inner = session.lock();
+                    (inner.busy, !inner.pending.is_empty())
+                };
+                if asks && self.has(Defect::NoPongWhileAsking) {
+                    return;
+                }
+                match busy && self.has(Defect::PongTellsWork) {
+                    true => session.send(json!({ "type": "Pong", "busy": true })),
+                    false => session.send(json!({ "type": "Pong" })),
+                }
+            }
         }
+    }
+
+    /// What becomes of a message before it is looked at closely. `true`: that was all.
+    fn is_swallowed(&self, content: &str) -> bool {
+        if (content.trim().is_empty() && self.has(Defect::BlanksAreDropped))
+            || (content.starts_with('/') && self.has(Defect::SlashIsACommand))
+        {
+            return true;
+        }
+        // Only what is a valid message.
+        let plain = self.session.behaviour.without_defect();
+        let Ok(command) = command::read(content.as_bytes(), Open::default(), &plain) else { return false };
+        let obeys = self.has(Defect::ObeysItsText);
+        if obeys {
+            self.perform(command);
+        }
+        obeys
     }
 
     fn send_message(&self, content: &str, agent: Option<i64>) {
@@ -218,12 +317,27 @@ impl Peer<'_> {
             if !self.has(Defect::SilentOnUnknownAgent) {
                 session.error("no such agent", false);
             }
+            session.lock().past.lost_address = true;
+            return;
+        }
+        if self.is_swallowed(content) {
             return;
         }
         let (busy, turns) = {
             let mut inner = session.lock();
-            inner.named |= agent.is_some();
-            if agent.is_none() && inner.named && self.has(Defect::NamelessAreIgnored) {
+            inner.past.lost_address &= agent.is_none();
+            if inner.past.lost_address && self.has(Defect::UnknownAgentSticks) {
+                drop(inner);
+                session.error("no such agent", false);
+                return;
+            }
+            inner.named += u64::from(agent.is_some());
+            if agent.is_none() && inner.named > 0 && self.has(Defect::NamelessAreIgnored) {
+                return;
+            }
+            if agent.is_none() && inner.named > 1 && self.has(Defect::NamelessAreRefusedLater) {
+                drop(inner);
+                session.error("agent_id is missing", false);
                 return;
             }
             (inner.busy, inner.turns)
@@ -233,6 +347,10 @@ impl Peer<'_> {
             return;
         }
         if busy {
+            if self.has(Defect::BusyErrorLacksMessage) {
+                session.send(json!({ "type": "Error", "message": null, "fatal": false }));
+                return;
+            }
             session.error("a turn is under way: wait for Finished", false);
             if self.has(Defect::SecondMessageCancels) {
                 session.cancels.cancel();
@@ -243,18 +361,48 @@ impl Peer<'_> {
             session.error("no more turns", false);
             return;
         }
+        let (has_denied, last) = {
+            let past = &session.lock().past;
+            (past.has_denied, past.message.clone())
+        };
+        if has_denied && self.has(Defect::DenialIsTheEnd) {
+            session.error("the user does not want this", false);
+            return;
+        }
+        if last.as_deref() == Some(content) && self.has(Defect::TwinsAreRefused) {
+            session.error("the same message again", false);
+            return;
+        }
         turn::start(session, content);
+    }
+
+    /// What a decision does to a call of another session. `true`: that was all.
+    fn decide_for_other(&self, call_id: &str, approved: bool) -> bool {
+        let other = self.service.waiting(call_id).filter(|other| !Arc::ptr_eq(other, self.session));
+        let Some(other) = other else { return false };
+        if self.has(Defect::DecidesForOthers) || (!approved && self.has(Defect::DeniesForOthers)) {
+            other.decide(call_id, approved);
+            return true;
+        }
+        if self.has(Defect::OthersHearOfIt) {
+            other.error("no such call awaits approval", false);
+        }
+        if self.session.behaviour.prepares(Defect::DecidesForOthersLate) {
+            let call_id = call_id.to_owned();
+            other.later(move |other| {
+                if other.decide(&call_id, approved) {
+                    other.behaviour.took_effect();
+                }
+            });
+        }
+        false
     }
 
     fn decide(&self, call_id: Option<&str>, approved: bool) {
         let session = self.session;
-        let others = session.behaviour.prepares(Defect::DecidesForOthers);
-        let other = call_id.filter(|_| others).and_then(|id| self.service.waiting(id));
-        let other = other.filter(|other| !Arc::ptr_eq(other, session));
-        if other.is_some() {
-            session.behaviour.took_effect();
+        if call_id.is_some_and(|call_id| self.decide_for_other(call_id, approved)) {
+            return;
         }
-        let session = other.as_ref().unwrap_or(session);
         let mut inner = session.lock();
         let mut index = match call_id {
             Some(id) => inner.pending.iter().position(|call| call.id == id),
@@ -297,6 +445,11 @@ impl Peer<'_> {
             }
             return;
         };
+        let mut approved = approved;
+        let first = *inner.request.first_decision.get_or_insert(approved);
+        if first != approved && self.has(Defect::FirstDecisionCounts) {
+            approved = first;
+        }
         let mut decided = vec![inner.pending[index].clone()];
         if inner.pending.len() > 1 && self.has(Defect::OneDecisionForAll) {
             decided = std::mem::take(&mut inner.pending);
@@ -305,12 +458,14 @@ impl Peer<'_> {
         }
         for call in decided {
             if approved {
-                inner.allowed.insert(json!([call.tool, call.params]).to_string());
+                session.share_approval(&call, &inner);
+                inner.allowed.insert(call.content());
                 inner.allowed.insert(call.tool);
             }
             inner.decisions.insert(call.id, approved);
             session.behaviour.note(Happening::Decided);
             if !approved {
+                inner.past.has_denied = true;
                 session.behaviour.note(Happening::Denial);
             }
         }
@@ -336,7 +491,11 @@ impl Peer<'_> {
         }
         let ignored =
             (busy && self.has(Defect::CancelIsIgnored)) || (speaks && self.has(Defect::CancelSparesText));
-        if !ignored {
+        let spares = speaks && session.lock().past.cancelled_texts > 0 && self.has(Defect::CancelsOneText);
+        if speaks {
+            session.lock().past.cancelled_texts += 1;
+        }
+        if !ignored && !spares {
             session.cancels.cancel();
         }
     }

@@ -56,6 +56,22 @@ fn mutated(defect: Defect, frame: Value) -> Vec<Message> {
                 call["params"] = json!(call["params"].to_string());
             }
         }
+        (Defect::EmptyParamsAreNull, "ToolRequest") => {
+            let calls = frame["calls"].as_array_mut().into_iter().flatten();
+            for call in calls.filter(|call| call["params"] == json!({}) && call["name"] != "write_note") {
+                call["params"] = Value::Null;
+            }
+        }
+        (Defect::NumbersStayNumbers, "TextDelta") => {
+            let text = frame["content"].as_str().unwrap_or_default();
+            let number = serde_json::from_str(text).ok().filter(Value::is_number);
+            frame["content"] = number.unwrap_or(json!(text));
+        }
+        (Defect::OutputIsBytes, "ToolDelta") => {
+            let text = frame["content"].as_str().unwrap_or_default();
+            frame["content"] = if text.is_ascii() { json!(text) } else { json!(text.as_bytes()) };
+        }
+        (Defect::EmptyOutputIsNull, "ToolDelta") if frame["content"] == "" => frame["content"] = Value::Null,
         (Defect::AskingLacksBackground, "ToolAwaitingApproval") => remove(&mut frame, "", "background"),
         (Defect::AsksWithOtherParams, "ToolAwaitingApproval") => frame["params"] = json!({ "key": "other" }),
         (Defect::StartLacksName, "ToolStarted") => remove(&mut frame, "", "name"),

@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::Behaviour;
 use super::faults::Defect;
 use super::frame_faults::apply_frame_fault;
+use super::past::{Approvals, Badge, Past, Request};
 use super::styles::Style;
 use super::variants;
 use crate::reference::engine::Canceller;
@@ -23,6 +24,10 @@ use crate::reference::faults::mutate;
 pub(super) const AGENT: i64 = 0;
 /// How late a defect strikes that does not strike at once.
 pub(super) const LATE: std::time::Duration = std::time::Duration::from_millis(250);
+/// Characters of a text that are kept where a defect cuts it.
+const CUT: usize = 100;
+/// The tokens beyond which a defect does not count.
+const MOST_TOKENS: u64 = 400;
 /// Entries of the history that are kept.
 const MAX_HISTORY: usize = 10_000;
 
@@ -32,6 +37,7 @@ pub(super) type Job = BoxFuture<'static, ()>;
 pub(super) struct Session {
     pub behaviour: Behaviour,
     notes: Arc<Mutex<Notes>>,
+    approvals: Arc<Mutex<Approvals>>,
     inner: Mutex<Inner>,
     /// A call was decided.
     pub decided: Notify,
@@ -61,8 +67,8 @@ pub(super) struct Inner {
     pub cached: u64,
     /// The session ended with a fatal error.
     pub dead: bool,
-    /// A message has named the agent (a behaviour).
-    pub named: bool,
+    /// How many messages have named the agent (a behaviour).
+    pub named: u64,
     /// Tools that an earlier approval allows, alone and with their params (a behaviour).
     pub allowed: BTreeSet<String>,
     /// Messages that came during a turn (a style).
@@ -74,8 +80,11 @@ pub(super) struct Inner {
     pub denied_while_running: BTreeSet<String>,
     /// The next call is denied (a behaviour).
     pub denies_next: bool,
-    /// The calls of the newest request, by the names of their tools.
-    pub request: Vec<String>,
+    /// The calls of the newest request.
+    pub request: Request,
+    pub badge: Badge,
+    /// What only defects remember.
+    pub past: Past,
     /// A History that was sent during a turn (a behaviour).
     kept: Option<Value>,
     /// GetHistory queries that wait for the end of the turn (a behaviour).
@@ -98,6 +107,13 @@ pub(super) struct Call {
     pub background: bool,
 }
 
+impl Call {
+    /// The tool and its params.
+    pub fn content(&self) -> String {
+        json!([self.tool, self.params]).to_string()
+    }
+}
+
 pub(super) fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
@@ -111,6 +127,7 @@ impl Session {
     pub fn new(
         behaviour: &Behaviour,
         notes: &Arc<Mutex<Notes>>,
+        approvals: &Arc<Mutex<Approvals>>,
         outbox: &Outbox,
         jobs: mpsc::UnboundedSender<Job>,
     ) -> Self {
@@ -118,6 +135,7 @@ impl Session {
         Self {
             behaviour: behaviour.clone(),
             notes: Arc::clone(notes),
+            approvals: Arc::clone(approvals),
             inner: Mutex::new(inner),
             decided: Notify::new(),
             cancels: Canceller::default(),
@@ -155,13 +173,36 @@ impl Session {
 
     pub fn error(&self, message: &str, fatal: bool) {
         self.behaviour.note(Happening::Error);
+        let is_first = {
+            let errors = &mut self.lock().past.errors;
+            *errors += 1;
+            *errors == 1
+        };
+        let message = match is_first {
+            false if self.has(Defect::LaterErrorsAreObjects) => json!({ "text": message }),
+            _ => json!(message),
+        };
         self.send(json!({ "type": "Error", "message": message, "fatal": fatal }));
     }
 
     /// Ends the session: nothing is usable after a fatal error.
-    pub fn die(&self, message: &str) {
-        self.lock().dead = true;
+    pub fn die(self: &Arc<Self>, message: &str) {
+        let lives_on = self.has(Defect::FatalLivesOn);
+        self.lock().dead = !lives_on;
         self.error(message, true);
+        if lives_on {
+            return;
+        }
+        if self.has(Defect::FatalFinishes) {
+            let finished = self.finished(&mut self.lock());
+            self.send(finished);
+        } else if self.behaviour.prepares(Defect::FatalSpeaksLate) {
+            return self.later(|session| {
+                session.behaviour.took_effect();
+                session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Still here" }));
+                session.hang_up();
+            });
+        }
         if !self.has(Defect::FatalGoesOn) && !self.style(Style::DeathLeavesOpen) {
             self.hang_up();
         }
@@ -175,12 +216,55 @@ impl Session {
     /// Runs a tool on the shared notes.
     pub fn run(&self, call: &Call) -> Outcome {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.run(&call.tool, &call.params)
+        let mut params = call.params.clone();
+        self.behaviour.mutate(&mut params, |defect, params| {
+            if let Some(Value::String(text)) = params.get_mut("text")
+                && defect == Defect::RunsWithCutTexts
+            {
+                *text = text.chars().take(CUT).collect();
+            }
+        });
+        notes.run(&call.tool, &params)
+    }
+
+    /// Decides a pending call, for a defect. `false`: no such call is pending.
+    pub fn decide(&self, call_id: &str, approved: bool) -> bool {
+        let mut inner = self.lock();
+        let Some(index) = inner.pending.iter().position(|call| call.id == call_id) else { return false };
+        let call = inner.pending.remove(index);
+        inner.decisions.insert(call.id, approved);
+        drop(inner);
+        self.behaviour.note(Happening::Decided);
+        self.decided.notify_waiters();
+        true
+    }
+
+    /// The client has approved a call: a defect lets other sessions know.
+    pub fn share_approval(&self, call: &Call, inner: &Inner) {
+        if !self.behaviour.prepares(Defect::ApprovalIsShared) {
+            return;
+        }
+        let mut approvals = self.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        approvals.add(call.content(), inner.badge.number);
+    }
+
+    /// The client of another session has approved such a call.
+    pub fn is_approved_elsewhere(&self, call: &Call) -> bool {
+        let number = self.lock().badge.number;
+        let approvals = self.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        approvals.others_have(&call.content(), number)
     }
 
     pub fn hello(&self) {
+        let (number, borrowed) = {
+            let badge = &self.lock().badge;
+            (badge.number, badge.borrowed.clone())
+        };
         let id = if self.behaviour.strikes(Defect::SameSessionId) {
             "session-1".to_owned()
+        } else if let Some(id) = borrowed {
+            self.behaviour.took_effect();
+            id
         } else if self.behaviour.strikes(Defect::EmptySessionId) {
             String::new()
         } else if self.style(Style::PlainSessionIds) {
@@ -191,6 +275,20 @@ impl Session {
         if self.has(Defect::SpeaksBeforeGreeting) {
             self.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Welcome!" }));
         }
+        // Every third session differs from the others.
+        let is_third = number % 3 == 2;
+        if self.has(Defect::WarnsBeforeGreeting) {
+            self.send(json!({ "type": "Error", "message": "no configuration file", "fatal": false }));
+        }
+        if is_third && self.has(Defect::ThinksBeforeGreeting) {
+            self.send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "A guest?" }));
+        }
+        self.lock().badge.id.clone_from(&id);
+        if self.has(Defect::NeverGreets) || (is_third && self.has(Defect::ForgetsToGreet)) {
+            return;
+        }
+        let is_null = is_third && self.has(Defect::LaterIdsAreNull);
+        let id = if is_null { Value::Null } else { json!(id) };
         self.send(json!({ "type": "Connected", "session_id": id }));
     }
 
@@ -213,9 +311,16 @@ impl Session {
         });
         let name = self.style(Style::NamedAgent).then_some("main");
         let agent = if self.has(Defect::OtherAgentIds) { AGENT + 1 } else { AGENT };
+        let mut agent = json!({ "id": agent, "name": name, "is_streaming": is_streaming });
+        if is_streaming
+            && self.has(Defect::NamelessAtWork)
+            && let Some(agent) = agent.as_object_mut()
+        {
+            agent.remove("name");
+        }
         json!({
             "type": "State",
-            "agents": [{ "id": agent, "name": name, "is_streaming": is_streaming }],
+            "agents": [agent],
             "pending_approvals": pending.collect::<Vec<_>>(),
         })
     }
@@ -279,12 +384,18 @@ impl Session {
             Defect::ContextShrinks => *context = 1_000_000_u64.saturating_sub(text),
             _ => {}
         });
+        let mut output = inner.output_tokens;
+        self.behaviour.mutate(&mut output, |defect, output| {
+            if defect == Defect::TokensStop {
+                *output = MOST_TOKENS.min(*output);
+            }
+        });
         let before = if self.style(Style::CountsOn) { 123_456 } else { 0 };
         let read = std::mem::replace(&mut inner.cached, context);
         json!({
             "type": "Finished", "agent_id": AGENT,
             "usage": {
-                "output_tokens": before + inner.output_tokens, "context_tokens": context,
+                "output_tokens": before + output, "context_tokens": context,
                 "cache_creation_tokens": context.saturating_sub(read), "cache_read_tokens": read,
             },
         })

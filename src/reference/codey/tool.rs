@@ -30,9 +30,15 @@ fn rule(session: &Session, call: &Call) -> Rule {
         Class::Guarded if forbidden => Rule::Deny,
         Class::Guarded => Rule::Ask,
     };
+    let has_approved = !session.lock().allowed.is_empty();
     session.behaviour.mutate(&mut rule, |defect, rule| {
         *rule = match (defect, *rule) {
             (Defect::AsksAboutAllowed, _) if call.tool == "slow_note" => Rule::Ask,
+            (Defect::AsksBesideOthers, Rule::Allow) if session.lock().request.asks() => Rule::Ask,
+            (Defect::AsksAboutDeniedLater, Rule::Deny) if !forbidden && has_approved => Rule::Ask,
+            (Defect::DenyYieldsToApproval, Rule::Deny) if forbidden && has_approved => Rule::Allow,
+            (Defect::DenySpreads, Rule::Ask) if session.lock().past.rule_has_denied => Rule::Deny,
+            (Defect::ApprovalIsShared, Rule::Ask) if session.is_approved_elsewhere(call) => Rule::Allow,
             (Defect::AsksAboutDenied, Rule::Deny) if !forbidden => Rule::Ask,
             (Defect::RunsDenied, Rule::Deny) if !forbidden => Rule::Allow,
             (Defect::DenyMissesParams, Rule::Deny) if forbidden => Rule::Ask,
@@ -40,13 +46,11 @@ fn rule(session: &Session, call: &Call) -> Rule {
             (Defect::ApprovalIsARule, Rule::Ask) if session.lock().allowed.contains(&call.tool) => {
                 Rule::Allow
             }
-            (Defect::ApprovalIsRemembered, Rule::Ask)
-                if session.lock().allowed.contains(&json!([call.tool, call.params]).to_string()) =>
-            {
+            (Defect::ApprovalIsRemembered, Rule::Ask) if session.lock().allowed.contains(&call.content()) => {
                 Rule::Allow
             }
             (Defect::BackgroundIsNotAsked, Rule::Ask) if call.background => Rule::Allow,
-            (Defect::DeniesAloneOnly, Rule::Deny) if forbidden && session.lock().request.len() > 1 => {
+            (Defect::DeniesAloneOnly, Rule::Deny) if forbidden && session.lock().request.tools.len() > 1 => {
                 Rule::Allow
             }
             (_, rule) => rule,
@@ -56,6 +60,7 @@ fn rule(session: &Session, call: &Call) -> Rule {
         session.behaviour.took_effect();
         return Rule::Deny;
     }
+    session.lock().past.rule_has_denied |= rule == Rule::Deny && forbidden;
     rule
 }
 
@@ -86,6 +91,9 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
                 session.send(
                     json!({ "type": "ToolStarted", "agent_id": AGENT, "call_id": call.id, "name": call.tool }),
                 );
+            }
+            if call.tool == "write_note" && session.has(Defect::DeniedByRuleWrites) {
+                session.run(call);
             }
             error(session, call, "denied by rule");
             return Ok(());
@@ -148,7 +156,7 @@ async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancel) -
                 return None;
             }
             let mut inner = session.lock();
-            let second = inner.pending.len() == 1 && inner.request.len() > 1;
+            let second = inner.pending.len() == 1 && inner.request.tools.len() > 1;
             if !(second && session.has(Defect::CancelKeepsTheSecond)) {
                 inner.pending.retain(|pending| pending.id != call.id);
             }
@@ -190,6 +198,9 @@ async fn run(
     session.lock().running.remove(&call.id);
     session.behaviour.note(Happening::ToolEnds);
     if let Err(stop) = waited {
+        if notes::class(&call.tool) == Class::Guarded && session.has(Defect::CancelledTakesEffect) {
+            session.run(call);
+        }
         error(session, call, "cancelled");
         return Err(stop.into());
     }
@@ -200,6 +211,13 @@ async fn run(
     if notes::class(&call.tool) == Class::Guarded && session.has(Defect::ApprovedDoesNotRun) {
         completed(session, call, "done");
         return Ok(());
+    }
+    if notes::class(&call.tool) == Class::Guarded {
+        let earlier = std::mem::replace(&mut session.lock().request.guarded_ran, true);
+        if earlier && session.has(Defect::OneApprovedRuns) {
+            completed(session, call, "done");
+            return Ok(());
+        }
     }
     let mut outcome = session.run(call);
     if notes::class(&call.tool) == Class::Denied {
@@ -212,9 +230,19 @@ async fn run(
     if call.tool == "read_note" && session.style(Style::AbsenceIsTold) {
         outcome.is_error = false;
     }
-    let beside_failure = session.lock().request.iter().any(|tool| tool == "fail_note");
+    let beside_failure = session.lock().request.tools.iter().any(|tool| tool == "fail_note");
     outcome.is_error |= !outcome.is_error && beside_failure && session.has(Defect::FailureSpreads);
-    if outcome.is_error && !(call.tool == "fail_note" && session.has(Defect::FailureIsSuccess)) {
+    if call.tool == "fail_note" {
+        let earlier = session.lock().past.failures;
+        session.lock().past.failures += 1;
+        session.behaviour.mutate(&mut outcome.is_error, |defect, is_error| match defect {
+            Defect::FailureIsSuccess => *is_error = false,
+            Defect::LaterFailuresAreSuccesses => *is_error = earlier == 0,
+            Defect::FailureWithoutWordsIsSuccess => *is_error = !outcome.text.is_empty(),
+            _ => {}
+        });
+    }
+    if outcome.is_error {
         error(session, call, &outcome.text);
         let ends = call.tool == "fail_note" && session.has(Defect::FailureEndsTurns);
         return if ends { Err(Stop::Denied) } else { Ok(()) };
@@ -251,12 +279,24 @@ async fn wait(
             slept = cancelled.sleep(end.saturating_duration_since(Instant::now())) => slept,
             () = decided => continue,
         };
-        if slept.is_err() && session.has(Defect::CancelSparesTools) {
+        if slept.is_err() && spares(session, call) {
             tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
             return Ok(());
         }
         return slept;
     }
+}
+
+/// Whether a running tool goes on although it was cancelled.
+fn spares(session: &Session, call: &Call) -> bool {
+    let is_last = {
+        let inner = session.lock();
+        inner.running.len() == 1 && inner.request.tools.len() > 1
+    };
+    let is_guarded = notes::class(&call.tool) == Class::Guarded;
+    session.has(Defect::CancelSparesTools)
+        || (is_last && session.has(Defect::CancelSparesTheLastTool))
+        || (is_guarded && session.has(Defect::CancelSparesApproved))
 }
 
 fn completed(session: &Session, call: &Call, content: &str) {

@@ -9,11 +9,13 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::faults::Defect;
+use super::past::Request;
 use super::session::{AGENT, Call, Job, Session};
 use super::styles::Style;
 use super::{tool, variants};
 use crate::cue::{self, Fail};
 use crate::reference::engine::Happening;
+use crate::reference::engine::notes::{self, Class};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
 
 /// How often a transient error is tried again.
@@ -42,6 +44,7 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
     inner.busy = true;
     inner.turns += 1;
     session.behaviour.note(Happening::Turn);
+    inner.past.message = Some(content.to_owned());
     inner.remember("user", content);
     let calls = std::mem::take(&mut inner.calls);
     if inner.earlier_calls.is_empty() {
@@ -61,6 +64,7 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
         tools_ran: false,
         opens: false,
         so_far: String::new(),
+        text: String::new(),
     };
     session.spawn(Box::pin(player.run(cue::responses(content))));
 }
@@ -71,8 +75,9 @@ struct Player {
     tools_ran: bool,
     /// The next text is the first of its response.
     opens: bool,
-    /// What was said of the step so far.
+    /// What was said of the step so far, and the text that it is to become.
     so_far: String,
+    text: String,
 }
 
 impl Player {
@@ -88,6 +93,7 @@ impl Player {
 
     fn end(&self, result: Result<(), Stop>) {
         let session = &self.session;
+        let was_cancelled = matches!(result, Err(Stop::Cancelled));
         let stuck = matches!(result, Err(Stop::Failed(_))) && session.has(Defect::StuckAfterFailure);
         match result {
             Err(Stop::Fatal(message)) => {
@@ -115,6 +121,7 @@ impl Player {
                 }
             }
             Err(Stop::Cancelled) => {
+                self.cancelled();
                 if session.has(Defect::CancelLeavesBusy) {
                     let finished = session.finished(&mut session.lock());
                     session.send(finished);
@@ -144,11 +151,37 @@ impl Player {
             session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "One more thing" }));
         } else if session.behaviour.strikes(Defect::ThinksAfterFinished) {
             session.send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "Was that all?" }));
+        } else if was_cancelled && session.has(Defect::TextAfterCancelled) {
+            session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Oh, well" }));
+        }
+        if session.lock().past.has_denied && session.behaviour.prepares(Defect::SpeaksAfterDenials) {
+            let messages = session.lock().messages;
+            session.later(move |session| {
+                if session.lock().messages == messages {
+                    session.behaviour.took_effect();
+                    session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Why not?" }));
+                }
+            });
         }
     }
 }
 
 impl Player {
+    /// What a defect makes of the cancel of a turn.
+    fn cancelled(&self) {
+        let session = &self.session;
+        let rest = self.text.strip_prefix(&self.so_far).filter(|rest| !rest.is_empty());
+        if let Some(rest) = rest.filter(|_| session.has(Defect::CancelFlushes)) {
+            session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": rest }));
+        }
+        let mut inner = session.lock();
+        let calls = inner.calls.clone();
+        inner.past.cancelled_calls = calls;
+        if inner.output_tokens > 0 && session.has(Defect::CancelForgetsTokens) {
+            inner.output_tokens = 0;
+        }
+    }
+
     /// The turn is over; what was queued meanwhile begins.
     fn over(&self) {
         let mut inner = self.session.lock();
@@ -179,11 +212,18 @@ impl Agent for Player {
             Defect::WholeAnswers => *chunks = vec![chunks.concat()],
             // Only a longer answer shows this.
             Defect::SwapsPieces if chunks.len() > 3 => chunks.swap(1, 2),
+            Defect::SwapsTheLast if chunks.len() > 3 => {
+                let last = chunks.len() - 1;
+                chunks.swap(last - 1, last);
+            }
+            Defect::SwapsAfterTools if chunks.len() > 1 && self.tools_ran => chunks.swap(0, 1),
             Defect::SilentAfterTools if self.tools_ran => chunks.clear(),
             _ => {}
         });
+        self.text.clear();
         if speech == Speech::Text {
             chunks = variants::recut(&self.session.behaviour, chunks);
+            self.text = chunks.concat();
         }
         chunks
     }
@@ -206,6 +246,10 @@ impl Agent for Player {
             }
         } else {
             self.session.lock().answer(&text, std::mem::take(&mut self.opens));
+            if std::mem::take(&mut self.session.lock().past.loses_text) {
+                self.session.behaviour.took_effect();
+                return;
+            }
             // Only a longer answer shows this.
             if count > 3 && index == 2 && self.session.has(Defect::LosesPieces) {
                 return;
@@ -244,7 +288,7 @@ impl Agent for Player {
     /// Runs the calls of one response side by side; background calls go on by themselves.
     async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
         let session = &self.session;
-        let made: Vec<Call> = {
+        let mut made: Vec<Call> = {
             let mut inner = session.lock();
             let make = |call: cue::Call| {
                 let mut params = call.args;
@@ -252,13 +296,24 @@ impl Agent for Player {
                 let repeated = inner.earlier_calls.get(inner.calls.len());
                 let repeated = repeated.filter(|_| session.behaviour.strikes(Defect::CallIdsRepeat)).cloned();
                 // Ids are unique on the whole server, not only in the session.
-                let id = repeated.unwrap_or_else(|| variants::call_id(&session.behaviour));
+                let cancelled = inner.past.cancelled_calls.get(inner.calls.len());
+                let again = cancelled.filter(|_| session.has(Defect::CancelledIdsReturn)).cloned();
+                let id = repeated.or(again).unwrap_or_else(|| variants::call_id(&session.behaviour));
+                inner.decisions.remove(&id);
                 inner.calls.push(id.clone());
                 Call { id, tool: call.name, params, background }
             };
             calls.into_iter().map(make).collect()
         };
-        session.lock().request = made.iter().map(|call| call.tool.clone()).collect();
+        if let [first, .., last] = made.as_mut_slice()
+            && notes::class(&first.tool) == Class::Open
+            && first.content() == last.content()
+            && session.has(Defect::TwinsShareAnId)
+        {
+            last.id.clone_from(&first.id);
+        }
+        let tools = made.iter().map(|call| call.tool.clone()).collect();
+        session.lock().request = Request { tools, ..Request::default() };
         tool::request(session, &made);
         let (background, here): (Vec<Call>, Vec<Call>) = made.into_iter().partition(|call| call.background);
         for call in background {
