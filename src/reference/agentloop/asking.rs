@@ -219,12 +219,16 @@ impl Player {
                 return false;
             }
         }
-        let (approved, always) = {
+        let (approved, waits, always) = {
             let state = conversation.shared.lock();
-            let by = state.approved.get(&command.words);
-            (by.is_some_and(|by| *by != conversation.number), state.always.contains(&command.words))
+            let elsewhere = |by: Option<&u64>| by.is_some_and(|by| *by != conversation.number);
+            let words = &command.words;
+            let (approved, waits) = (state.approved.get(words), state.waiting.get(words));
+            (elsewhere(approved), elsewhere(waits), state.always.contains(words))
         };
         let is_spared = approved && self.has(Defect::AsksOnceForAll)
+            || approved && self.has(Defect::AskedBeforeLeaving)
+            || waits && self.has(Defect::AskedElsewhere)
             || always && self.has(Defect::AlwaysIsShared)
             || self.approved && self.has(Defect::YesForSiblings)
             || self.has(Defect::NeverAsks);
@@ -274,6 +278,7 @@ impl Player {
             *early = Some(self.announce(command));
         }
         conversation.lock().pending = Some(command.clone());
+        conversation.shared.lock().waiting.insert(command.words.clone(), conversation.number);
         let answer = loop {
             let changed = conversation.changed.notified();
             if let Some(answer) = conversation.lock().answers.pop_front() {
@@ -282,6 +287,7 @@ impl Player {
             changed.await;
         };
         conversation.lock().pending = None;
+        conversation.shared.lock().waiting.remove(&command.words);
         if idles {
             self.loading(true);
         }
@@ -306,7 +312,13 @@ impl Player {
             return;
         }
         let id = early.unwrap_or_else(|| self.announce(command));
-        self.item(command.output(&id, &Outcome { text, is_error: true }, behaviour));
+        let mut output = command.output(&id, &Outcome { text, is_error: true }, behaviour);
+        behaviour.mutate(&mut output, |defect, output| {
+            if defect == Defect::DeniedWithoutType {
+                output.as_object_mut().map(|output| output.remove("type"));
+            }
+        });
+        self.item(output);
     }
 
     /// Sends the item that announces a command; its call_id.

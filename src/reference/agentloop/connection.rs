@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::context::{max_tokens, tokens};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
+use super::items::Command;
 use super::styles::Style;
 use super::{Service, turn};
 use crate::reference::engine::Happening;
@@ -75,8 +76,11 @@ impl Peer {
     /// What the connection leaves behind: nothing.
     fn leave(&mut self) {
         let conversation = &self.conversation;
-        let pending = conversation.lock().pending.take().filter(|_| self.has(Defect::GoneRunsLate));
-        if let Some(command) = pending {
+        let pending = conversation.lock().pending.take();
+        if let Some(command) = &pending {
+            self.forget_request(command);
+        }
+        if let Some(command) = pending.filter(|_| self.has(Defect::GoneRunsLate)) {
             let shared = Arc::clone(&conversation.shared);
             tokio::spawn(async move {
                 tokio::time::sleep(super::asking::LATE).await;
@@ -98,6 +102,16 @@ impl Peer {
         }
         if let Some(turn) = self.turn.take() {
             turn.abort();
+        }
+    }
+
+    /// What defects make of a request that nobody can answer any more.
+    fn forget_request(&self, command: &Command) {
+        let conversation = &self.conversation;
+        let mut state = conversation.shared.lock();
+        state.waiting.remove(&command.words);
+        if conversation.behaviour().prepares(Defect::AskedBeforeLeaving) {
+            state.approved.insert(command.words.clone(), conversation.number);
         }
     }
 
@@ -204,6 +218,9 @@ impl Peer {
                 drop(inner);
                 return conversation.error(id, "There is nothing to compact", Value::Null);
             }
+            if !inner.busy && inner.context.is_empty() && self.has(Defect::BusyAfterNoCompaction) {
+                inner.busy = true;
+            }
             inner.context.compact(conversation.behaviour())
         };
         let mut times = 1;
@@ -232,6 +249,9 @@ impl Peer {
                 return conversation.refuse(id, problem);
             }
         };
+        if text.starts_with('/') && self.has(Defect::IgnoresSlashes) {
+            return;
+        }
         let most = max_tokens(conversation.behaviour());
         if tokens(&text) > most / 10 * 9 {
             let details = json!({ "maxTokens": most });
@@ -264,6 +284,7 @@ impl Peer {
                 return;
             }
             inner.busy = true;
+            inner.failed = false;
             inner.turns += 1;
         }
         conversation.behaviour().note(Happening::Turn);
@@ -290,6 +311,14 @@ impl Peer {
         let most = if items.len() > 1 && self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
         let parts = items.iter().take(most).filter_map(|item| item["content"].as_array()).flatten();
         let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+        let is_parted =
+            items.iter().any(|item| item["content"].as_array().is_some_and(|parts| parts.len() > 1));
+        let refused = (is_parted && self.has(Defect::RefusesSeveralParts))
+            || (texts.iter().any(|text| text.contains('\n')) && self.has(Defect::RefusesLineBreaks))
+            || (!texts.iter().all(|text| text.is_ascii()) && self.has(Defect::RefusesBeyondAscii));
+        if refused {
+            return Err("Failed to process user input: unsupported content");
+        }
         Ok(texts.join("\n"))
     }
 
@@ -365,10 +394,10 @@ impl Peer {
 
     fn context(&self, id: &str, has_payload: bool) {
         let conversation = &self.conversation;
-        let (info, queries, busy) = {
+        let (info, queries, busy, failed) = {
             let mut inner = conversation.lock();
             inner.queries += 1;
-            (inner.context.info(conversation.behaviour()), inner.queries, inner.busy)
+            (inner.context.info(conversation.behaviour()), inner.queries, inner.busy, inner.failed)
         };
         let is_silent = self.has(Defect::SilentOnContext)
             || (busy && self.has(Defect::ContextWaits))
@@ -377,22 +406,24 @@ impl Peer {
             return;
         }
         if !busy && !has_payload && self.has(Defect::ContextStartsTurn) {
-            conversation.lock().turns += 1;
-            conversation.send(id, "loading_state", json!({ "loading": true }));
-            let item = super::items::message(
-                "resp_info",
-                "assistant",
-                "let me see",
-                &conversation.behaviour().without_defect(),
-            );
-            conversation.send(id, "response_item", item);
-            conversation.send(id, "loading_state", json!({ "loading": false }));
-            conversation.finish(id);
+            conversation.small_turn(id);
         }
         if self.has(Defect::AnswersTwice) {
             conversation.send(id, "context_info", info.clone());
         }
+        let loads = !busy && failed && self.has(Defect::ContextLoads);
+        if loads {
+            conversation.send(id, "loading_state", json!({ "loading": true }));
+        }
         conversation.send(id, "context_info", info.clone());
+        if loads {
+            conversation.send(id, "loading_state", json!({ "loading": false }));
+        }
+        let is_new = queries == 1 && conversation.lock().turns == 0;
+        if is_new && conversation.behaviour().prepares(Defect::ContextStartsTurnLate) {
+            let (conversation, id) = (Arc::clone(conversation), id.to_owned());
+            tokio::spawn(async move { conversation.small_turn_late(&id).await });
+        }
         if self.has(Defect::AnswersLateAgain) {
             let (conversation, id) = (Arc::clone(conversation), id.to_owned());
             tokio::spawn(async move {

@@ -44,6 +44,11 @@ pub(super) fn max_tokens(behaviour: &Behaviour) -> u64 {
 }
 
 impl Context {
+    /// There is nothing to compact.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
     /// There is little to compact.
     pub fn is_small(&self) -> bool {
         self.tokens < LITTLE

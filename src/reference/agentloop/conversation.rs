@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::Behaviour;
 use super::Shared;
+use super::asking::LATE;
 use super::context::Context;
 use super::faults::Defect;
-use super::items::Command;
+use super::items::{Command, message};
 use super::styles::Style;
 use super::variants;
 use crate::reference::engine::Happening;
@@ -60,6 +61,8 @@ pub(super) struct Inner {
     pub turns: u64,
     /// A turn has finished.
     pub finished: bool,
+    /// The newest turn has failed.
+    pub failed: bool,
     pub calls: u64,
     pub queries: u64,
     /// Items that a defect holds back, and since when.
@@ -180,7 +183,12 @@ impl Conversation {
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
         apply_frame_fault(&mut frame, kind, self.behaviour());
         variants::shape_frame(self.behaviour(), &mut frame, kind);
-        let text = frame.to_string();
+        let mut text = frame.to_string();
+        self.behaviour().mutate(&mut text, |defect, text| {
+            if defect == Defect::UsageIsNan && frame["payload"]["transcriptLength"] == json!(0) {
+                *text = text.replace("\"usagePercent\":0.0", "\"usagePercent\":NaN");
+            }
+        });
         let mut message = Message::text(text);
         self.behaviour().mutate(&mut message, |defect, message| {
             if defect == Defect::BinaryFinish && kind == "agent_finished" {
@@ -289,6 +297,31 @@ impl Conversation {
     pub fn report_context(&self) {
         let info = self.lock().context.info(&self.behaviour);
         self.send("", "context_info", info);
+    }
+
+    /// A defect: a turn that nobody has asked for.
+    pub fn small_turn(&self, cause: &str) {
+        self.lock().turns += 1;
+        self.send(cause, "loading_state", json!({ "loading": true }));
+        let item = message("resp_info", "assistant", "let me see", &self.behaviour.without_defect());
+        self.send(cause, "response_item", item);
+        self.send(cause, "loading_state", json!({ "loading": false }));
+        self.finish(cause);
+    }
+
+    /// A defect: the same later, if nothing has been sent until then.
+    pub async fn small_turn_late(&self, cause: &str) {
+        let frames = self.lock().frames;
+        tokio::time::sleep(LATE).await;
+        if self.lock().frames == frames {
+            self.behaviour.took_effect();
+            self.small_turn(cause);
+        }
+    }
+
+    /// A defect: a text that is no message of the document.
+    pub fn ping(&self) {
+        self.outbox.send(Message::text("ping"));
     }
 
     /// Sends a close frame.

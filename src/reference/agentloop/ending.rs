@@ -55,6 +55,9 @@ impl Player {
         } else if conversation.behaviour().strikes(Defect::FinishesLateAgain) {
             tokio::time::sleep(LATE).await;
             conversation.finish_again(&cause);
+        } else if conversation.behaviour().strikes(Defect::PingsAsText) {
+            tokio::time::sleep(LATE).await;
+            conversation.ping();
         }
     }
 
@@ -85,6 +88,7 @@ impl Player {
     fn failed(&mut self, fail: &Fail) {
         let conversation = Arc::clone(&self.conversation);
         conversation.lock().busy = self.has(Defect::StuckAfterError);
+        conversation.lock().failed = true;
         if self.has(Defect::SwallowsFailures) {
             return self.loading(false);
         }

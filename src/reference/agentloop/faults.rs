@@ -5,6 +5,8 @@ use crate::reference::faults::faults;
 faults! {
     LoadingInAnArray "loading-in-an-array" "loading_state comes inside an array." ["AL-BASE-1"];
     BinaryFinish "binary-finish" "agent_finished is sent as a binary message." ["AL-BASE-1"];
+    UsageIsNan "usage-is-nan" "usagePercent is NaN while the transcript is empty." ["AL-BASE-1"];
+    PingsAsText "pings-as-text" "The server sends the text ping 250 ms after a turn." ["AL-BASE-1"];
     ErrorWithoutId "error-without-id" "error has no id." ["AL-BASE-2"];
     IdsRepeat "ids-repeat" "All items of a turn have the same message id." ["AL-BASE-3"];
     IdsAreNumbers "ids-are-numbers" "Message ids are running numbers." ["AL-BASE-4"];
@@ -16,12 +18,17 @@ faults! {
     NeedsShortIds "needs-short-ids" "Messages whose id is longer than a UUID are refused." ["AL-BASE-10"];
     NeedsPlainIds "needs-plain-ids" "Messages whose id has other characters than letters, digits, - and _ are refused." ["AL-BASE-10"];
     IgnoresInput "ignores-input" "user_input is ignored." ["AL-UI-1"];
+    IgnoresSlashes "ignores-slashes" "user_input whose text begins with a slash is ignored." ["AL-UI-1"];
+    BusyAfterNoCompaction "busy-after-no-compaction" "manual_compact with an empty transcript leaves the agent busy: no turn starts." ["AL-UI-1"];
     InputIsOptional "input-is-optional" "user_input without input starts a turn." ["AL-UI-2"];
     InputMayBeText "input-may-be-text" "user_input whose input is a string starts a turn." ["AL-UI-3"];
     RefusedInputCounts "refused-input-counts" "A refused user_input counts in the transcript." ["AL-UI-2", "AL-UI-3"];
     KnowsResponseIds "knows-response-ids" "An unknown previousResponseId is refused." ["AL-UI-4"];
     NeedsResponseId "needs-response-id" "From the second turn on, user_input without previousResponseId is refused." ["AL-UI-4", "AL-UI-9"];
     PreviousIdIsLost "previous-id-is-lost" "user_input with a previousResponseId is ignored." ["AL-UI-4"];
+    RefusesSeveralParts "refuses-several-parts" "A message whose content has several parts is refused." ["AL-UI-5"];
+    RefusesLineBreaks "refuses-line-breaks" "A text with a line break is refused." ["AL-UI-5"];
+    RefusesBeyondAscii "refuses-beyond-ascii" "A text with characters beyond ASCII is refused." ["AL-UI-5"];
     OneItemOnly "one-item-only" "Of several items in user_input, only the first is read." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has only one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
@@ -52,6 +59,8 @@ faults! {
     NeverAsks "never-asks" "Dangerous commands run without approval." ["AL-AP-2"];
     AsksOnceForAll "asks-once-for-all" "A command approved on one connection needs no approval on another." ["AL-AP-3"];
     AlwaysIsShared "always-is-shared" "always applies to every connection." ["AL-AP-3"];
+    AskedElsewhere "asked-elsewhere" "A command that waits for its approval on one connection needs none on another." ["AL-AP-3"];
+    AskedBeforeLeaving "asked-before-leaving" "A command whose client has disconnected without an answer needs no approval afterwards." ["AL-AP-3"];
     RemembersDenials "remembers-denials" "A command that was denied once is denied permanently, without a request." ["AL-AP-2"];
     RunsBeforeAnswer "runs-before-answer" "A command runs before it is approved." ["AL-AP-4"];
     RunsWhileAsking "runs-while-asking" "A command runs 250 ms after its approval was requested, and no message reports it." ["AL-AP-19", "AL-AP-4", "AL-AP-5", "AL-AP-7", "AL-AP-8"];
@@ -94,6 +103,7 @@ faults! {
     GoneRunsLate "gone-runs-late" "A waiting command runs 250 ms after its client has disconnected." ["AL-AP-19"];
     RefusesExplanation "refuses-explanation" "An approval_response with applyPatch and explanation is refused." ["AL-AP-22"];
     ItemWithoutType "item-without-type" "A call item has no type." ["AL-RI-1"];
+    DeniedWithoutType "denied-without-type" "The output of a denied command has no type." ["AL-RI-1"];
     MessageWithoutRole "message-without-role" "Assistant messages have no role." ["AL-RI-2"];
     OutputText "output-text" "The parts of assistant messages are of type output_text." ["AL-RI-2"];
     ItemWithoutId "item-without-id" "Outputs have no payload.id." ["AL-RI-3"];
@@ -105,11 +115,15 @@ faults! {
     MergesMessages "merges-messages" "All messages of a turn have the same payload.id." ["AL-RI-6"];
     ArgumentsAsObject "arguments-as-object" "The arguments of a call are an object." ["AL-RI-7"];
     ArgumentsAreNoJson "arguments-are-no-json" "The arguments of a call are written as key=value." ["AL-RI-8"];
+    NoArgumentsNoJson "no-arguments-no-json" "The arguments of a call without any are an empty string." ["AL-RI-8"];
+    ArgumentsUnescaped "arguments-unescaped" "Quotation marks in the arguments of a call are not escaped." ["AL-RI-8"];
+    LongArgumentsAreCut "long-arguments-are-cut" "The arguments of a call are cut after 200 characters." ["AL-RI-8"];
     OutputOfAnotherCall "output-of-another-call" "An output names a call that was not made." ["AL-RI-9"];
     OutputTwice "output-twice" "Every output is sent twice." ["AL-RI-9"];
     OutputsCrossed "outputs-crossed" "Two calls have each other's output." ["AL-RI-9"];
     LastOutputMissing "last-output-missing" "The last of two calls has no output." ["AL-RI-9"];
     OutputAsObject "output-as-object" "The output of a call is an object." ["AL-RI-10"];
+    FailedOutputAsObject "failed-output-as-object" "The output of a call that failed is an object." ["AL-RI-10"];
     NoDuration "no-duration" "The output's metadata lacks duration_seconds." ["AL-RI-11"];
     ShellCommandAsText "shell-command-as-text" "The command of a local_shell_call is one string." ["AL-RI-12"];
     ShellOutputAsObject "shell-output-as-object" "The output of a local shell command is an object." ["AL-RI-13"];
@@ -138,6 +152,8 @@ faults! {
     SilentCompaction "silent-compaction" "The server compacts automatically and does not report it." ["AL-CTX-10"];
     ContextWaits "context-waits" "get_context_info is not answered during a turn." ["AL-CTX-11"];
     ContextStartsTurn "context-starts-turn" "get_context_info without payload starts a turn." ["AL-CTX-12"];
+    ContextStartsTurnLate "context-starts-turn-late" "The first get_context_info of a connection starts a turn 250 ms later, if nothing has come since." ["AL-CTX-12"];
+    ContextLoads "context-loads" "After a failed turn, get_context_info is answered between loading_state true and loading_state false." ["AL-CTX-12"];
     OtherStrategy "other-strategy" "context_compacted names a different strategy than context_info." ["AL-CTX-13"];
     ErrorWithoutMessage "error-without-message" "error has a code and no message." ["AL-ERR-1"];
     TakesAnyId "takes-any-id" "user_input with a number as id starts a turn." ["AL-ERR-2"];

@@ -125,6 +125,15 @@ impl Command {
             }
             Defect::ArgumentsAsObject if !shell => item["arguments"] = Value::Object(self.args.clone()),
             Defect::ArgumentsAreNoJson if !shell => item["arguments"] = json!("key=value"),
+            Defect::NoArgumentsNoJson if item["arguments"] == json!("{}") => item["arguments"] = json!(""),
+            Defect::ArgumentsUnescaped | Defect::LongArgumentsAreCut => {
+                if let Some(text) = item["arguments"].as_str() {
+                    item["arguments"] = json!(match defect {
+                        Defect::ArgumentsUnescaped => text.replace("\\\"", "\""),
+                        _ => text.chars().take(200).collect(),
+                    });
+                }
+            }
             Defect::ShellCommandAsText if shell => {
                 item["action"] = json!({ "command": self.words.join(" ") });
             }
@@ -153,6 +162,7 @@ impl Command {
             }
             Defect::OutputOfAnotherCall if !shell => item["call_id"] = json!("call_0"),
             Defect::OutputAsObject if !shell => item["output"] = output,
+            Defect::FailedOutputAsObject if !shell && outcome.is_error => item["output"] = output,
             Defect::ShellOutputAsObject if shell => item["output"] = output,
             _ => {}
         });

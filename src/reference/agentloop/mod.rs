@@ -45,6 +45,8 @@ struct State {
     notes: Notes,
     /// Commands that were approved, with the connection that did (a defect asks no other one).
     approved: HashMap<Vec<String>, u64>,
+    /// Commands that wait for their approval, with the connection that asks (a defect asks no other one).
+    waiting: HashMap<Vec<String>, u64>,
     /// Commands that always approves on every connection (a defect).
     always: HashSet<Vec<String>>,
     /// The connection that uses a message id (a defect answers there).

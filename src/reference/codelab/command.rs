@@ -1,6 +1,6 @@
 //! What clients send: which fields each message has, and what is wrong with one.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Behaviour;
 use super::faults::Defect;
@@ -54,7 +54,12 @@ fn fields(message: &str) -> Option<&'static [Field]> {
                 "role",
                 Kind::Role,
                 false,
-                &[Overlooked(Defect::AnyRole, ANYTHING), Overlooked(Defect::RolesInAnyCase, is_capital_role)],
+                &[
+                    Overlooked(Defect::AnyRole, ANYTHING),
+                    Overlooked(Defect::RolesInAnyCase, is_capital_role),
+                    Overlooked(Defect::EmptyRole, |value| value.is_some_and(|role| role == "")),
+                    Overlooked(Defect::RolesAreTrimmed, is_spaced_role),
+                ],
             ),
         ],
         "tool_result" => &[
@@ -75,6 +80,9 @@ fn fields(message: &str) -> Option<&'static [Field]> {
                 &[
                     Overlooked(Defect::AnyResultError, ANYTHING),
                     Overlooked(Defect::ResultErrorsAreNumbers, |value| value.is_some_and(Value::is_number)),
+                    Overlooked(Defect::ErrorObjectsAreRead, |value| {
+                        value.and_then(|error| error.get("message")).is_some_and(Value::is_string)
+                    }),
                 ],
             ),
         ],
@@ -118,6 +126,10 @@ fn is_capital_role(value: Option<&Value>) -> bool {
     value.and_then(Value::as_str).is_some_and(|text| fits(&text.to_ascii_lowercase().into(), Kind::Role))
 }
 
+fn is_spaced_role(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_str).is_some_and(|text| fits(&text.trim().into(), Kind::Role))
+}
+
 fn fits(value: &Value, kind: Kind) -> bool {
     let one_of = |list: &[&str]| value.as_str().is_some_and(|text| list.contains(&text));
     match kind {
@@ -156,6 +168,9 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         {
             Err(refuse("INVALID_FORMAT", "a tool_result has either result or error"))
         }
+        "tool_result" if lacks_answer(body, behaviour) => {
+            Err(refuse("MISSING_FIELD", "result or error is missing"))
+        }
         "hitl_decision"
             if edits_nothing(body)
                 && !behaviour.strikes(Defect::EmptyEditsDrop)
@@ -177,6 +192,14 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         }
         kind => Ok(kind),
     }
+}
+
+/// A defect does not take what a tool_result has for an answer.
+fn lacks_answer(body: &Map<String, Value>, behaviour: &Behaviour) -> bool {
+    let is_empty = |name: &str, empty: &Value| body.get(name) == Some(empty);
+    !body.contains_key("result") && behaviour.strikes(Defect::ErrorNeedsResult)
+        || is_empty("result", &json!({})) && behaviour.strikes(Defect::EmptyResultsAreMissing)
+        || is_empty("error", &json!("")) && behaviour.strikes(Defect::EmptyErrorsAreMissing)
 }
 
 /// An edit that leaves out what it edits.

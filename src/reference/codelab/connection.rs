@@ -21,14 +21,28 @@ impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()> {
         Box::pin(self.connection(socket, path))
     }
+
+    fn instead_of_upgrade(&self, path: &str, _origin: Option<&str>) -> Option<&'static str> {
+        let id = path.strip_prefix("/ws/").unwrap_or_default();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let unknown = id.len() > 36 && self.has(Defect::LongSessionsNotFound)
+            || !id.chars().all(is_plain) && self.has(Defect::OddSessionsNotFound)
+            || id.chars().any(char::is_uppercase) && self.has(Defect::CapitalSessionsNotFound);
+        unknown.then_some("404 Not Found")
+    }
 }
 
 impl Service {
     async fn connection(&self, socket: Socket, path: String) {
         let (sink, mut stream) = socket.split();
         let (outbox, outgoing) = clients::channel();
-        let mut peer =
-            Peer { service: self, own: self.behaviour.of_session(), outbox: outbox.clone(), joined: None };
+        let mut peer = Peer {
+            service: self,
+            own: self.behaviour.of_session(),
+            outbox: outbox.clone(),
+            joined: None,
+            gave_role: false,
+        };
         peer.join(&path);
         let writer = tokio::spawn(outgoing.write_to(sink));
         while let Some(Ok(message)) = stream.next().await {
@@ -52,6 +66,8 @@ struct Peer<'s> {
     own: Behaviour,
     outbox: Outbox,
     joined: Option<(Arc<Session>, u64)>,
+    /// A user_message had a role.
+    gave_role: bool,
 }
 
 impl Peer<'_> {
@@ -74,10 +90,11 @@ impl Peer<'_> {
         let path = path.split('?').next().unwrap_or_default();
         let given = path.strip_prefix("/ws/").unwrap_or_default();
         let mut folded = given.to_owned();
-        self.own.mutate(&mut folded, |defect, id| {
-            if defect == Defect::SessionIdsInAnyCase {
-                id.make_ascii_lowercase();
-            }
+        self.own.mutate(&mut folded, |defect, id| match (defect, id.parse::<u64>(), id.rfind('.')) {
+            (Defect::SessionIdsInAnyCase, _, _) => id.make_ascii_lowercase(),
+            (Defect::SessionIdsAsNumbers, Ok(number), _) => *id = number.to_string(),
+            (Defect::SessionIdsEndAtADot, _, Some(dot)) => id.truncate(dot),
+            _ => {}
         });
         let id = folded.as_str();
         let barred = match id {
@@ -132,7 +149,14 @@ impl Peer<'_> {
     }
 
     fn refuse(&self, refusal: &Refusal) {
-        self.outbox.send(text(&self.error(refusal)));
+        let error = text(&self.error(refusal));
+        let session = self.joined.as_ref().map(|(session, _)| session.lock());
+        match session.filter(|inner| inner.is_streaming() && self.has(Defect::ErrorsWaitForTheEnd)) {
+            Some(mut inner) => inner.late_errors.push((self.outbox.clone(), error)),
+            None => {
+                self.outbox.send(error);
+            }
+        }
         self.behaviour().note(Happening::Error);
         if refusal.code == "INVALID_TYPE"
             && let Some((session, _)) = &self.joined
@@ -148,7 +172,13 @@ impl Peer<'_> {
     fn command(&mut self, bytes: &[u8]) {
         let Some((session, _)) = self.joined.clone() else { return };
         session.behaviour.message(bytes);
-        if session.lock().is_streaming() && self.has(Defect::DeafWhileStreaming) {
+        let (streams, has_results) = {
+            let inner = session.lock();
+            (inner.is_streaming(), !inner.calls.is_empty())
+        };
+        if streams
+            && (self.has(Defect::DeafWhileStreaming) || has_results && self.has(Defect::DeafAfterResults))
+        {
             return;
         }
         let body = match serde_json::from_slice::<Value>(bytes) {
@@ -166,8 +196,14 @@ impl Peer<'_> {
                 return;
             }
             Err(error) => {
+                if let Some(first) = first_object(bytes)
+                    && self.has(Defect::TrailingTextIsPassedOver)
+                {
+                    return self.command(first.to_string().as_bytes());
+                }
                 let ignored = self.has(Defect::BrokenJsonIsIgnored)
-                    || error.is_eof() && self.has(Defect::CutJsonIsIgnored);
+                    || error.is_eof() && self.has(Defect::CutJsonIsIgnored)
+                    || bytes.is_empty() && self.has(Defect::EmptyTextIsIgnored);
                 if !ignored {
                     self.refuse(&refuse("INVALID_FORMAT", error.to_string()));
                 }
@@ -202,20 +238,66 @@ impl Peer<'_> {
         if ignored {
             return;
         }
+        if !body.contains_key("type") && body.contains_key("decision") && self.has(Defect::MissingTypeDecides)
+        {
+            if let Err(refusal) = session.decide(&body) {
+                self.refuse(&refusal);
+            }
+            return;
+        }
         let done = check(&body, self.behaviour()).and_then(|kind| self.perform(&session, kind, &body));
         if let Err(refusal) = done {
             self.refuse(&refusal);
+            self.obey_refused(&session, &body);
         }
     }
 
-    fn perform(&self, session: &Arc<Session>, kind: &str, body: &Map<String, Value>) -> Result<(), Refusal> {
+    /// What defects make of a message that is refused.
+    fn obey_refused(&self, session: &Arc<Session>, body: &Map<String, Value>) {
+        match body.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
+            None => {
+                if let Some(said) = body.get("content").and_then(Value::as_str)
+                    && self.has(Defect::MissingTypeIsObeyed)
+                {
+                    turn::begin(session, &mut session.lock(), said);
+                }
+            }
+            Some("tool_result") => session.obey_refused_result(body),
+            Some(_) => {}
+        }
+    }
+
+    fn perform(
+        &mut self,
+        session: &Arc<Session>,
+        kind: &str,
+        body: &Map<String, Value>,
+    ) -> Result<(), Refusal> {
         let said = body.get("content").and_then(Value::as_str).unwrap_or_default();
         match kind {
             "user_message" if self.style(Style::RefusesWhileBusy) && session.lock().busy => {
                 Err(refuse("INVALID_FORMAT", "a response is under way"))
             }
             "user_message" => {
-                turn::begin(session, &mut session.lock(), said);
+                let has_role = body.contains_key("role");
+                let gave_role = self.gave_role;
+                self.gave_role |= has_role;
+                if gave_role && !has_role && self.has(Defect::RoleStaysRequired) {
+                    return Err(refuse("MISSING_FIELD", "role is missing"));
+                }
+                let ignored = said.starts_with('/') && self.has(Defect::IgnoresSlashes)
+                    || said.len() > 20_000 && self.has(Defect::IgnoresLongText)
+                    || !has_role && self.has(Defect::RolelessIsContext);
+                if !ignored {
+                    turn::begin(session, &mut session.lock(), said);
+                }
+                Ok(())
+            }
+            "tool_result"
+                if self.joined.as_ref().is_some_and(|(_, client)| *client > 1)
+                    && session.opens(body)
+                    && self.has(Defect::ResultsOfTheFirstClient) =>
+            {
                 Ok(())
             }
             "tool_result" => session.result(body),
@@ -233,4 +315,10 @@ impl Peer<'_> {
             }
         }
     }
+}
+
+/// The object with which a text begins that is no JSON as a whole.
+fn first_object(bytes: &[u8]) -> Option<Value> {
+    let first = serde_json::Deserializer::from_slice(bytes).into_iter().next()?.ok();
+    first.filter(Value::is_object)
 }

@@ -48,6 +48,12 @@ pub(super) struct Inner {
     pub rejected: bool,
     /// The user has approved a call.
     pub approved: bool,
+    /// The user has rejected a call without a reason, and has said nothing since.
+    pub owes_feedback: bool,
+    /// How many responses of the turn have made calls.
+    pub rounds: u64,
+    /// Errors that a defect sends when the turn is over.
+    pub late_errors: Vec<(Outbox, Message)>,
     /// The user has rejected a call of the response that is under way.
     just_rejected: bool,
     /// The calls that are open came behind text.
@@ -64,6 +70,18 @@ pub(super) struct Call {
     pub guarded: bool,
     /// What it came to, once that is known.
     pub outcome: Option<String>,
+}
+
+impl Call {
+    /// It waits for its result.
+    fn is_open(&self) -> bool {
+        self.outcome.is_none() && !self.guarded
+    }
+
+    /// It has come to an error.
+    fn has_failed(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.starts_with("error: "))
+    }
 }
 
 /// A message with another value of a field.
@@ -153,7 +171,12 @@ impl Session {
         let missed = std::mem::take(&mut inner.missed);
         let is_owed = !missed.is_empty() || inner.calls.iter().any(|call| call.outcome.is_none());
         if is_owed && !self.has(Defect::NothingIsBuffered) && !self.style(Style::NothingKept) {
-            missed.iter().for_each(|frame| self.to_all(inner, frame));
+            if missed.len() > 1 && self.has(Defect::MissedInOneMessage) {
+                let lines: Vec<String> = missed.iter().map(Value::to_string).collect();
+                outbox.send(Message::text(lines.join("\n")));
+            } else {
+                missed.iter().for_each(|frame| self.to_all(inner, frame));
+            }
             for call in inner.calls.iter().filter(|call| call.outcome.is_none()) {
                 outbox.send(text(&Inner::call_frame(call, &self.behaviour)));
             }
@@ -182,9 +205,20 @@ impl Session {
             } else if self.behaviour.strikes(Defect::FramesInArrays) {
                 text(&json!([frame]))
             } else {
-                text(frame)
+                self.written(frame)
             });
         }
+    }
+
+    /// A frame as text.
+    fn written(&self, frame: &Value) -> Message {
+        let mut text = frame.to_string();
+        self.behaviour.mutate(&mut text, |defect, text| {
+            if defect == Defect::TokensUnescaped && frame["type"] == "assistant_message" {
+                *text = text.replace("\\\"", "\"");
+            }
+        });
+        Message::text(text)
     }
 
     /// Another agent takes over.
@@ -210,6 +244,7 @@ impl Session {
     /// Tells the IDE of calls; they are open from then on.
     pub fn announce(&self, inner: &mut Inner, calls: Vec<(String, Map<String, Value>)>) {
         inner.calls.clear();
+        inner.rounds += 1;
         if inner.next_call > 0 && self.has(Defect::CallIdsRestart) {
             inner.next_call = 0;
         }
@@ -231,7 +266,7 @@ impl Session {
     /// The IDE has run a tool.
     pub fn result(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let of = |name: &str| body.get(name).and_then(Value::as_str);
-        let is_open = |call: &Call| call.outcome.is_none() && !call.guarded;
+        let is_open = Call::is_open;
         let Some(id) = of("call_id") else {
             let oldest = self.lock().calls.iter().find(|call| is_open(call)).map(|call| call.id.clone());
             return match oldest.filter(|_| self.has(Defect::ResultWithoutCallIdAnswers)) {
@@ -254,6 +289,8 @@ impl Session {
                 *found = inner.calls.iter().position(is_open).filter(|_| id.starts_with("call-"));
             }
         });
+        let fails = inner.calls.iter().any(Call::has_failed);
+        let (has_siblings, rounds) = (inner.calls.len() > 1, inner.rounds);
         let Some(call) = found.map(|index| &mut inner.calls[index]) else {
             let early = inner.calls.iter().position(|call| call.id == id && call.outcome.is_none());
             if let Some(call) = early.filter(|_| self.has(Defect::ResultsApprove)) {
@@ -265,10 +302,14 @@ impl Session {
             }
             return self.unexpected_answer(inner, id, false);
         };
+        if body.contains_key("result") && fails && self.has(Defect::ErrorsCallForErrors) {
+            return Err(refuse("MISSING_FIELD", "error is missing"));
+        }
         let mut stalls = false;
         self.behaviour.mutate(&mut stalls, |defect, stalls| match defect {
             Defect::ErrorResultsStall => *stalls = body.contains_key("error"),
             Defect::ForgetsCallsAfterText => *stalls = inner.after_text,
+            Defect::SecondRoundStalls => *stalls = rounds > 1,
             _ => {}
         });
         if stalls {
@@ -282,7 +323,9 @@ impl Session {
         });
         call.outcome = Some(outcome);
         inner.answered.insert(call.id.clone(), false);
-        inner.abandoned |= body.contains_key("error") && self.has(Defect::ErrorResultsEndTurns);
+        inner.abandoned |= body.contains_key("error")
+            && (self.has(Defect::ErrorResultsEndTurns)
+                || has_siblings && self.has(Defect::ErrorAmongResultsEnds));
         if inner.calls.iter().any(is_open) && self.has(Defect::OneResultIsEnough) {
             for call in inner.calls.iter_mut().filter(|call| is_open(call)) {
                 call.outcome = Some(String::new());
@@ -292,6 +335,32 @@ impl Session {
         self.behaviour.note(Happening::ToolEnds);
         self.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Whether a result is that of an open call.
+    pub fn opens(&self, body: &Map<String, Value>) -> bool {
+        let id = body.get("call_id").and_then(Value::as_str);
+        self.lock().calls.iter().any(|call| call.is_open() && Some(call.id.as_str()) == id)
+    }
+
+    /// What defects make of a result that is refused.
+    pub fn obey_refused_result(&self, body: &Map<String, Value>) {
+        let has_id = body.get("call_id").is_some_and(|id| !id.is_null());
+        let is_odd = body.get("error").is_some_and(|error| !error.is_string() && !error.is_null());
+        let mut inner = self.lock();
+        let Some(oldest) = inner.calls.iter_mut().find(|call| call.is_open()) else { return };
+        let oldest_id = oldest.id.clone();
+        if !has_id && self.has(Defect::ResultWithoutCallIdDrops) {
+            inner.calls.iter_mut().filter(|call| call.is_open()).for_each(|call| call.id.clear());
+            return;
+        }
+        drop(inner);
+        // It was refused already: whatever comes of it now is told to nobody.
+        if !has_id && self.has(Defect::ResultWithoutCallIdIsObeyed) {
+            let _ = self.result(&with(body, "call_id", json!(oldest_id)));
+        } else if has_id && is_odd && self.has(Defect::WrongErrorsAreObeyed) {
+            let _ = self.result(&with(body, "error", json!("an error")));
+        }
     }
 
     /// An answer to a call that is not open.
@@ -340,8 +409,14 @@ impl Session {
         let oldest = open.first().copied().filter(|_| !is_known);
         let found = found.or_else(|| oldest.filter(|_| self.has(Defect::UnknownCallsAreTheOldest)));
         let Some(found) = found else { return self.unexpected_answer(inner, id, true) };
-        if rejects_silently(body) && self.has(Defect::FeedbackIsRequired) {
+        if rejects_silently(body)
+            && (self.has(Defect::FeedbackIsRequired)
+                || inner.rejected && self.has(Defect::SecondNeedsFeedback))
+        {
             return Err(refuse("MISSING_FIELD", "feedback is missing"));
+        }
+        if rejects_silently(body) && self.has(Defect::AwaitsFeedback) {
+            return Ok(());
         }
         let all = if open.len() > 1 && self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
         if edits_nothing(body) && self.has(Defect::EmptyEditsDrop) {
@@ -399,6 +474,7 @@ impl Session {
             _ => "rejected".to_owned(),
         };
         inner.rejected |= rejects;
+        inner.owes_feedback |= rejects && rejects_silently(decision);
         inner.approved |= !rejects;
         inner.just_rejected |= rejects;
         inner.answered.insert(inner.calls[index].id.clone(), true);

@@ -32,11 +32,13 @@ pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
     session.behaviour.mutate(&mut deaf, |defect, deaf| match defect {
         Defect::DedupesByText => *deaf = inner.said.as_deref() == Some(text),
         Defect::StuckAfterRejection => *deaf = inner.rejected,
+        Defect::NextTextIsFeedback => *deaf = inner.owes_feedback,
         Defect::StuckAfterApproval => *deaf = inner.approved,
         Defect::QueueHoldsOne => *deaf = inner.busy && !inner.queue.is_empty(),
         _ => {}
     });
     inner.said = Some(text.to_owned());
+    inner.owes_feedback = false;
     if deaf {
         return;
     }
@@ -60,6 +62,7 @@ async fn play(session: Arc<Session>, mut text: String) {
             unfinished: false,
             held: Vec::new(),
             spoke: false,
+            calls_follow: false,
         };
         if session.style(Style::Switches) {
             session.switched(&mut session.lock(), "coder", "the task is about code");
@@ -69,6 +72,10 @@ async fn play(session: Arc<Session>, mut text: String) {
         let mut inner = session.lock();
         session.give_up(&mut inner);
         inner.abandoned = false;
+        inner.rounds = 0;
+        for (outbox, error) in inner.late_errors.drain(..) {
+            outbox.send(error);
+        }
         match inner.queue.pop_front() {
             Some(next) => text = next,
             None => {
@@ -102,6 +109,8 @@ struct Turn {
     held: Vec<Value>,
     /// Something of this response was said.
     spoke: bool,
+    /// Calls follow this response's text.
+    calls_follow: bool,
 }
 
 impl Turn {
@@ -139,6 +148,8 @@ impl Turn {
         };
         self.session.behaviour.mutate(&mut chunks, |defect, chunks| match defect {
             Defect::SaysAllAtOnce => *chunks = vec![chunks.concat()],
+            Defect::ContinuesInOnePiece if !self.results.is_empty() => *chunks = vec![chunks.concat()],
+            Defect::CallsAfterOnePiece if self.calls_follow => *chunks = vec![chunks.concat()],
             Defect::SwapsTokens if chunks.len() > 2 => chunks.swap(0, 1),
             Defect::TrimsTokens => {
                 chunks.iter_mut().for_each(|chunk| *chunk = chunk.trim().to_owned());
@@ -197,6 +208,7 @@ impl Agent for Turn {
     fn begins(&mut self, response: &cue::Response) {
         let calls_follow = response.iter().any(|step| matches!(step, Step::Call { .. }));
         self.spoke = false;
+        self.calls_follow = calls_follow;
         self.texts = response.iter().filter(|step| matches!(step, Step::Say { .. })).count();
         self.session.lock().after_text = self.texts > 0;
         self.unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))

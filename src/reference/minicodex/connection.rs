@@ -10,6 +10,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::command::{Refusal, check, error_frame, refuse};
 use super::faults::Defect;
+use super::orders::deny_pending;
+use super::past::{Order, PeerPast};
 use super::run;
 use super::session::{Session, text};
 use super::styles::Style;
@@ -39,8 +41,9 @@ impl Service {
             outbox: outbox.clone(),
             joined: None,
             drains: false,
+            past: PeerPast::default(),
         };
-        let writer = tokio::spawn(write(sink, outgoing));
+        let writer = tokio::spawn(write(sink, outgoing, peer.own.clone()));
         let rare = self.has(Defect::HeartbeatIsRare);
         let mut beat = tokio::time::interval(if rare { 20 * HEARTBEAT } else { HEARTBEAT });
         beat.tick().await;
@@ -62,7 +65,11 @@ impl Service {
     }
 }
 
-async fn write(mut sink: futures_util::stream::SplitSink<Socket, Message>, mut outgoing: Outgoing) {
+async fn write(
+    mut sink: futures_util::stream::SplitSink<Socket, Message>,
+    mut outgoing: Outgoing,
+    behaviour: Behaviour,
+) {
     let mut draining = false;
     while let Some(message) = outgoing.next().await {
         if sink.send(message).await.is_err() {
@@ -72,7 +79,8 @@ async fn write(mut sink: futures_util::stream::SplitSink<Socket, Message>, mut o
         draining |= left >= HIGH;
         if draining && left == 0 {
             draining = false;
-            let ok = text(&json!({ "type": "backpressure", "state": "ok" }));
+            let state = if behaviour.strikes(Defect::OkIsMisspelt) { "resume" } else { "ok" };
+            let ok = text(&json!({ "type": "backpressure", "state": state }));
             if sink.send(ok).await.is_err() {
                 return;
             }
@@ -90,6 +98,7 @@ pub(super) struct Peer<'s> {
     pub joined: Option<(Arc<Session>, u64)>,
     /// It was told to hold back, and not yet that it may go on.
     drains: bool,
+    pub past: PeerPast,
 }
 
 impl Peer<'_> {
@@ -104,6 +113,15 @@ impl Peer<'_> {
 
     pub fn style(&self, style: Style) -> bool {
         self.behaviour().style(style)
+    }
+
+    /// Its number in its session.
+    pub fn number(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |(_, client)| *client)
+    }
+
+    fn is_active(&self) -> bool {
+        self.joined.as_ref().is_some_and(|(session, _)| session.lock().active().is_some())
     }
 
     pub fn send(&self, frame: &Value) {
@@ -122,9 +140,17 @@ impl Peer<'_> {
 
     fn beat(&self) {
         let mut frame = json!({ "type": "heartbeat", "interval_ms": HEARTBEAT.as_millis() as u64 });
+        let is_active = self.is_active();
+        let newest = self.joined.as_ref().and_then(|(session, _)| session.lock().newest());
         self.behaviour().mutate(&mut frame, |defect, frame| match defect {
             Defect::HeartbeatZero => frame["interval_ms"] = json!(0),
             Defect::HeartbeatTakesEventId => frame["event_id"] = json!(0),
+            Defect::HeartbeatAsText if is_active => frame["interval_ms"] = json!("100"),
+            Defect::HeartbeatInSeconds if !is_active && newest.is_some() => frame["interval_ms"] = json!(0.1),
+            Defect::HeartbeatRepeatsEvent if is_active => frame["event_id"] = json!(newest),
+            Defect::HeartbeatIsNext if !is_active && newest.is_some() => {
+                frame["event_id"] = json!(newest.map(|id| id + 1));
+            }
             _ => {}
         });
         self.send(&frame);
@@ -140,12 +166,40 @@ impl Peer<'_> {
         {
             run.abort.cancel();
         }
+        let next = inner.clients.range(client..).next().map(|(next, _)| *next);
+        if let Some(next) = next.filter(|_| inner.active().is_some())
+            && session.has(Defect::LeavingTakesTheNext)
+        {
+            inner.clients.remove(&next);
+        }
+        let denies =
+            if inner.clients.is_empty() { Defect::LeftCallsAreDenied } else { Defect::LeavingDenies };
+        deny_pending(&session, &mut inner, denies);
+        if !inner.clients.is_empty() {
+            return;
+        }
+        if inner.active().is_none() && inner.last_event > 1 && session.has(Defect::LeftCursorsStepBack) {
+            inner.last_event -= 1;
+        }
+        if let Some(run) = inner.active() {
+            if session.has(Defect::LeftRunsAbort) {
+                run.abort.cancel();
+            }
+        } else if !inner.transcript.is_empty() && session.has(Defect::LeftTranscriptsGo) {
+            inner.transcript.clear();
+        }
     }
 
     fn command(&mut self, bytes: &[u8]) {
         self.behaviour().message(bytes);
         let body = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(body)) => body,
+            Ok(Value::Array(items))
+                if items.first().is_some_and(Value::is_object) && self.has(Defect::ListsAreUnpacked) =>
+            {
+                items.first().and_then(Value::as_object).cloned().unwrap_or_default()
+            }
+            Ok(_) if self.has(Defect::IgnoresOtherJson) => return,
             Ok(_) | Err(_) => {
                 if !self.has(Defect::IgnoresBrokenJson) {
                     self.refuse(&refuse("INVALID_COMMAND", "not a JSON object"), None);
@@ -166,13 +220,49 @@ impl Peer<'_> {
             }
             self.refuse(&refusal, req_id.as_deref());
         }
+        self.past.req_id = req_id.or(self.past.req_id.take());
+    }
+
+    /// Whether a defect keeps a refusal to itself.
+    fn is_kept(&self, refusal: &Refusal) -> bool {
+        let said = refusal.message.as_str();
+        let server = ["welcome", "snapshot", "accepted", "run_status", "turn_done", "error", "heartbeat"];
+        let is_server_type = server.iter().any(|kind| said == format!("unknown type {kind:?}"));
+        let was_there = || self.joined.as_ref().is_some_and(|(session, _)| session.lock().run.is_some());
+        match said {
+            "type is missing" => self.has(Defect::SilentOnNoType),
+            "type must be a string" => self.has(Defect::SilentOnOtherTypes),
+            "text is missing" => self.is_active() && self.has(Defect::SilentOnNoText),
+            "call_id is missing" => !self.is_active() && self.has(Defect::SilentOnNoCallId),
+            "nothing is pending" => was_there() && self.has(Defect::SilentOnLateDecision),
+            _ if !said.starts_with("unknown type") => false,
+            _ if self.has(Defect::SilentOnUnknownType) => true,
+            _ if is_server_type => self.has(Defect::SilentOnServerTypes),
+            _ => self.is_active() && self.has(Defect::SilentWhileActive),
+        }
+    }
+
+    /// Tells the others what is none of their business.
+    fn spread(&self, refusal: &Refusal, frame: &Value) {
+        let Some((session, own)) = &self.joined else { return };
+        let inner = session.lock();
+        let others: Vec<_> = inner.clients.iter().filter(|(number, _)| *number != own).collect();
+        let is_news = match refusal.code {
+            _ if others.is_empty() => false,
+            "BUSY" => session.has(Defect::BusyIsNews),
+            _ => refusal.message.starts_with("not a JSON") && session.has(Defect::BrokenJsonIsNews),
+        };
+        if is_news {
+            let mut news = frame.clone();
+            news.as_object_mut().map(|news| news.remove("req_id"));
+            for (_, client) in others {
+                client.send(text(&news));
+            }
+        }
     }
 
     fn refuse(&mut self, refusal: &Refusal, req_id: Option<&str>) {
-        if refusal.message.starts_with("unknown type") && self.has(Defect::SilentOnUnknownType) {
-            return;
-        }
-        if refusal.message == "type is missing" && self.has(Defect::SilentOnNoType) {
+        if self.is_kept(refusal) {
             return;
         }
         let frame = error_frame(refusal, req_id, self.behaviour());
@@ -185,10 +275,11 @@ impl Peer<'_> {
             }
             _ => self.send(&frame),
         }
+        self.spread(refusal, &frame);
         if let Some((session, _)) = self.joined.clone() {
             let mut inner = session.lock();
             if inner.active().is_none() && self.has(Defect::ErrorStartsRun) {
-                run::start(&session, &mut inner, "ok", None);
+                run::start(&session, &mut inner, Order { text: "ok".into(), ..Order::default() });
             }
         }
         if self.has(Defect::ErrorCountsAsRun)
@@ -199,7 +290,7 @@ impl Peer<'_> {
     }
 
     pub fn accept(&self, session: &Session, inner: &super::session::Inner, body: &Map<String, Value>) {
-        if self.has(Defect::NoAcknowledgement) {
+        if self.has(Defect::NoAcknowledgement) || self.is_unacknowledged(inner, body) {
             return;
         }
         let mut frame = json!({ "type": "accepted" });
@@ -209,8 +300,20 @@ impl Peer<'_> {
             Some(id) if *id == "" && self.has(Defect::EmptyReqIdIsNone) => {}
             Some(req_id) => frame["req_id"] = req_id.clone(),
             None if self.has(Defect::AckInventsReqId) => frame["req_id"] = json!("r-0"),
+            None if self.past.req_id.is_some() && self.has(Defect::AckKeepsReqId) => {
+                frame["req_id"] = json!(self.past.req_id);
+            }
             None => {}
         }
+        let message_id = body.get("client_msg_id").and_then(Value::as_str);
+        let is_repeat = message_id.zip(inner.active()).is_some_and(|(id, run)| run.message_ids.contains(id));
+        self.behaviour().mutate(&mut frame, |defect, frame| match defect {
+            Defect::AckNamesItsCall if body.contains_key("call_id") => {
+                frame["call_id"] = body["call_id"].clone();
+            }
+            Defect::AckTellsRepeats if is_repeat => frame["duplicate"] = json!(true),
+            _ => {}
+        });
         if self.behaviour().strikes(Defect::AckHasExtra) {
             frame["queued"] = json!(true)
         } else if self.behaviour().strikes(Defect::AckChangesVersion) {
@@ -232,6 +335,15 @@ impl Peer<'_> {
         }
     }
 
+    /// Whether a defect executes the command without a word.
+    fn is_unacknowledged(&self, inner: &super::session::Inner, body: &Map<String, Value>) -> bool {
+        let said = body.get("text").and_then(Value::as_str);
+        let was_aborted = inner.run.as_ref().is_some_and(|run| inner.past.abort.run == Some(run.id));
+        (said.is_some_and(|text| text.trim().is_empty()) && self.has(Defect::BlanksAreUnacknowledged))
+            || (said.is_some() && was_aborted && self.has(Defect::NoAckAfterAbort))
+            || (!body.contains_key("req_id") && self.has(Defect::AcksNeedReqId))
+    }
+
     fn perform(&mut self, command: &str, body: &Map<String, Value>) -> Result<(), Refusal> {
         let text_of = |name: &str| body.get(name).and_then(Value::as_str);
         match command {
@@ -245,7 +357,9 @@ impl Peer<'_> {
                 let mut inner = session.lock();
                 let client = session.join(&mut inner, &self.outbox);
                 self.accept(&session, &inner, body);
-                run::start(&session, &mut inner, text_of("text").unwrap_or_default(), None);
+                let order =
+                    Order { text: text_of("text").unwrap_or_default().to_owned(), ..Order::default() };
+                run::start(&session, &mut inner, order);
                 drop(inner);
                 self.joined = Some((session, client));
                 return Ok(());
@@ -261,19 +375,48 @@ impl Peer<'_> {
                 if inner.newest().is_some() && self.has(Defect::SnapshotsCount) {
                     inner.last_event += 1;
                 }
+                if inner.active().is_some_and(|run| run.at_work) && self.has(Defect::NoSnapshotOfTools) {
+                    return Ok(());
+                }
+                let gap = self.past.gap.take();
+                let wants = body.get("include_transcript_window");
+                if wants == Some(&json!(false)) && self.has(Defect::FalseIsNoQuestion) {
+                    return Ok(());
+                }
+                if gap.is_some() && self.has(Defect::NoSnapshotAfterGap) {
+                    return Err(refuse("INVALID_COMMAND", "say hello first"));
+                }
+                if let Some(status) = inner.active().map(|run| run.status)
+                    && self.has(Defect::SnapshotsAreStatuses)
+                {
+                    session.status(&mut inner, status);
+                }
                 if self.style(Style::SnapshotAccepted) {
                     self.accept(&session, &inner, body);
                 }
                 let mut frame = session.snapshot(&inner, text_of("req_id"));
-                if body.get("include_transcript_window") != Some(&json!(true)) {
+                if wants != Some(&json!(true)) {
                     frame["transcript"] = json!([]);
                 }
                 self.behaviour().mutate(&mut frame, |defect, frame| match defect {
                     Defect::TranscriptsApart if inner.clients.keys().min() != Some(&client) => {
                         frame["transcript"] = json!([])
                     }
+                    Defect::SeenRunsAreGone if inner.active().is_none() && self.past.saw_end => {
+                        frame["run_state"] = Value::Null;
+                    }
+                    Defect::WindowHasAnEnd if wants == Some(&json!(true)) => {
+                        frame["truncated"] = json!(false)
+                    }
+                    Defect::WindowNeedsRest if inner.active().is_some() => frame["transcript"] = json!([]),
+                    Defect::GapStaysInSnapshot if gap.is_some() => frame["event_id"] = json!(gap),
+                    Defect::JoinersSeeThePast if frame["transcript"] != json!([]) => {
+                        let shown = self.past.shown.as_ref().map(|shown| shown["transcript"].clone());
+                        frame["transcript"] = shown.unwrap_or_else(|| frame["transcript"].clone());
+                    }
                     _ => {}
                 });
+                self.past.saw_end = inner.active().is_none();
                 if inner.clients.len() > 1 && self.has(Defect::SnapshotsToEveryone) {
                     inner.clients.values().for_each(|client| {
                         client.send(text(&frame));
@@ -294,6 +437,11 @@ impl Peer<'_> {
                 Ok(())
             }
             "ping" => {
+                let mut inner = session.lock();
+                if inner.newest().is_some() && self.has(Defect::PingsCount) {
+                    inner.last_event += 1;
+                }
+                drop(inner);
                 if self.behaviour().strikes(Defect::AnswersPong) {
                     self.send(&json!({ "type": "pong", "nonce": body.get("nonce") }))
                 } else if self.behaviour().strikes(Defect::RefusesPing) {

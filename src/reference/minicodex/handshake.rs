@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use super::command::{Refusal, error_frame, refuse};
 use super::connection::Peer;
@@ -10,6 +11,12 @@ use super::faults::Defect;
 use super::session::{Inner, Session};
 use super::styles::Style;
 use crate::reference::engine::Happening;
+
+/// A cursor; other types than integers only under a defect.
+fn cursor(value: &Value) -> Option<i64> {
+    let read = || value.as_str().and_then(|text| text.parse().ok());
+    value.as_i64().or_else(read).or_else(|| value.as_f64().map(|number| number as i64))
+}
 
 impl Peer<'_> {
     fn welcome(&self, session: &Session, inner: &Inner, asked: &str) -> Value {
@@ -25,6 +32,7 @@ impl Peer<'_> {
             Defect::WelcomeOfAnotherSession => {
                 frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
             }
+            Defect::WelcomeHidesRuns if inner.active().is_some() => frame["session_state"] = Value::Null,
             Defect::WelcomeIsBrief => {
                 frame.as_object_mut().map(|frame| frame.remove("session_state"));
             }
@@ -33,9 +41,42 @@ impl Peer<'_> {
         frame
     }
 
+    /// The welcome of a client that comes back.
+    fn welcome_back(&self, session: &Session, inner: &Inner) {
+        let mut frame = self.welcome(session, inner, "1.0.0");
+        self.behaviour().mutate(&mut frame, |defect, frame| match defect {
+            Defect::ResumeHasShortVersion => frame["v"] = json!("1.0"),
+            Defect::ResumeStateIsText => frame["session_state"] = json!(frame["session_state"].to_string()),
+            Defect::ResumeNamesNoSession => frame["session_state"]["session_id"] = Value::Null,
+            _ => {}
+        });
+        self.send(&frame);
+        if self.has(Defect::ResumedTwice) {
+            self.send(&frame);
+        }
+    }
+
+    /// Announces the calls that wait once more, for a client that has joined.
+    fn announce_again(&self, session: &Session, inner: &mut Inner) {
+        let is_open = |event: &Value| {
+            let pending = inner.active().map_or(&[][..], |run| &run.pending);
+            event["type"] == "approval_pending" && pending.iter().any(|call| event["call_id"] == *call.id)
+        };
+        let open: Vec<Value> =
+            inner.log.iter().map(|(_, event)| event).filter(|event| is_open(event)).cloned().collect();
+        if !open.is_empty() && session.has(Defect::AnnouncesToJoiners) {
+            for event in open {
+                session.emit(inner, event);
+            }
+        }
+    }
+
     fn enter(&mut self, body: &Map<String, Value>) -> Arc<Session> {
         if let Some((session, client)) = self.joined.take() {
-            session.lock().clients.remove(&client);
+            let named = body.get("session_id").and_then(Value::as_str);
+            if named.is_none_or(|id| id == session.id) || !session.has(Defect::StaysInTheOldSession) {
+                session.lock().clients.remove(&client);
+            }
             session.behaviour.note(Happening::Left);
             if body.get("session_id").is_none_or(Value::is_null) {
                 return session;
@@ -48,8 +89,25 @@ impl Peer<'_> {
         if self.has(Defect::CapabilitiesAreNeeded) && !body.contains_key("client_capabilities") {
             return Err(refuse("MISSING_FIELD", "client_capabilities is missing"));
         }
-        let session = self.enter(body);
+        if body.get("client_capabilities") == Some(&json!([])) && self.has(Defect::NoCapabilitiesAreRefused) {
+            return Err(refuse("BAD_ARGUMENT", "client_capabilities is empty"));
+        }
+        let mut session = self.enter(body);
+        if session.lock().active().is_some() && self.has(Defect::JoinersGetATwin) {
+            session = self.service.twin(&session.id);
+        }
         let mut inner = session.lock();
+        if inner.active().is_some_and(|run| !run.pending.is_empty()) && session.has(Defect::SilentWhileAsking)
+        {
+            return Ok(());
+        }
+        if !body.contains_key("client_capabilities") && session.has(Defect::TheUnskilledAreNotWelcome) {
+            let client = session.join(&mut inner, &self.outbox);
+            self.send(&session.snapshot(&inner, None));
+            drop(inner);
+            self.joined = Some((session, client));
+            return Ok(());
+        }
         if inner.is_left() {
             inner.past.restarts |= session.behaviour.prepares(Defect::EventIdsRestart);
         }
@@ -61,9 +119,21 @@ impl Peer<'_> {
         if inner.clients.len() > 1 && inner.active().is_some() && session.has(Defect::LateJoinersAreDeaf) {
             inner.clients.remove(&client);
         }
+        if inner.active().is_some() {
+            inner.past.latecomers.insert(client);
+        }
         let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
         let welcome = self.welcome(&session, &inner, v);
         let snapshot = session.snapshot(&inner, None);
+        if inner.clients.len() > 1 {
+            self.past.shown = Some(snapshot.clone());
+        }
+        if inner.run.is_some() && self.has(Defect::OpeningInOneMessage) {
+            self.outbox.send(Message::text(format!("{welcome}\n{snapshot}")));
+            drop(inner);
+            self.joined = Some((session, client));
+            return Ok(());
+        }
         if self.behaviour().strikes(Defect::NoWelcome) {
         } else if self.behaviour().strikes(Defect::SnapshotBeforeWelcome) {
             self.send(&snapshot);
@@ -78,13 +148,14 @@ impl Peer<'_> {
         if !spares && !self.has(Defect::SnapshotBeforeWelcome) {
             self.send(&snapshot);
         }
+        self.announce_again(&session, &mut inner);
         drop(inner);
         self.joined = Some((session, client));
         Ok(())
     }
 
     pub(super) fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
+        let seen = body.get("last_seen_event_id").and_then(cursor);
         if seen.is_none() && self.has(Defect::NullCursorIsRefused) {
             return Err(refuse("BAD_ARGUMENT", "last_seen_event_id must be an integer"));
         }
@@ -94,6 +165,9 @@ impl Peer<'_> {
         }
         let session = self.enter(body);
         let mut inner = session.lock();
+        if inner.is_left() {
+            inner.past.restarts |= session.behaviour.prepares(Defect::ResumesRestartIds);
+        }
         let last = inner.newest().map_or(0, |id| id as i64);
         // Nothing seen: all events, the one with id 0 included.
         let from = seen.unwrap_or(-1);
@@ -103,7 +177,7 @@ impl Peer<'_> {
         let client = session.join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
         if !behind {
-            self.send(&self.welcome(&session, &inner, "1.0.0"));
+            self.welcome_back(&session, &inner);
         }
         let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
         if from > last || seen.is_some_and(|id| id < 0) {
@@ -112,16 +186,29 @@ impl Peer<'_> {
             }
         } else if self.lacks(&inner, from, oldest) && !self.has(Defect::PartialReplay) {
             let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
-            self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
+            if !self.has(Defect::GapsAreSilent) {
+                self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
+            }
+            if self.has(Defect::GapsAreFollowedByTheRest) {
+                self.replay(&session, &inner, from);
+            }
+            self.past.gap = Some(from);
             if self.has(Defect::DeafAfterGap) {
                 inner.clients.remove(&client);
             }
+        } else if seen.is_none() && inner.newest().is_some() && self.has(Defect::NullResumesNothing) {
         } else {
             let late = self.has(Defect::SnapshotBehindReplay);
             if !late && !behind {
-                self.send(&session.snapshot(&inner, None));
+                let mut snapshot = session.snapshot(&inner, None);
+                self.behaviour().mutate(&mut snapshot, |defect, snapshot| match defect {
+                    Defect::ResumedSnapshotIsOld => snapshot["v"] = json!("1.0"),
+                    _ => {}
+                });
+                self.send(&snapshot);
             }
             self.replay(&session, &inner, from);
+            inner.past.resumed_from.get_or_insert(from);
             if late {
                 self.send(&session.snapshot(&inner, None));
             }
@@ -142,12 +229,27 @@ impl Peer<'_> {
     }
 
     fn replay(&self, session: &Session, inner: &Inner, from: i64) {
+        let run = inner.run.as_ref().map(|run| run.id);
         for (id, event) in &inner.log {
             let mut wanted = *id as i64 > from;
             self.behaviour().mutate(&mut wanted, |defect, wanted| match defect {
                 Defect::ReplaysLastSeen => *wanted = *id as i64 >= from,
                 Defect::ReplaySkipsOne => *wanted = *id as i64 > from + 1,
                 Defect::NoReplay => *wanted = false,
+                Defect::FirstCursorStays => {
+                    *wanted |= inner.past.resumed_from.is_some_and(|old| *id as i64 > old)
+                }
+                Defect::EndsAreReplayed => {
+                    let is_end = event["run_state"]["finished_at"].is_string();
+                    let at_end = inner.newest().is_some_and(|last| last as i64 == from);
+                    *wanted |= is_end && at_end && event["run_state"]["run_id"] == json!(run);
+                }
+                Defect::ReplaysTheWholeRun => {
+                    *wanted |= inner.active().is_some_and(|run| event["run_id"] == json!(run.id));
+                }
+                Defect::ReplaysAllAtTheEnd => {
+                    *wanted |= inner.newest().is_some_and(|last| last as i64 == from)
+                }
                 Defect::ReplayLacksTurnDone => *wanted = *id as i64 > from && event["type"] != "turn_done",
                 _ => {}
             });

@@ -5,8 +5,10 @@ mod connection;
 mod faults;
 mod handshake;
 mod orders;
+mod past;
 mod run;
 mod session;
+mod slips;
 mod styles;
 mod variants;
 
@@ -43,6 +45,12 @@ impl Service {
     /// The session of an id, made where there is none.
     fn session(&self, id: Option<&str>) -> Arc<Session> {
         let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-        self.sessions.get_or_make(id.clone(), || Session::new(&id, &self.behaviour.of_session()))
+        let key = if self.has(Defect::SessionsIgnoreCase) { id.to_lowercase() } else { id.clone() };
+        self.sessions.get_or_make(key, || Session::new(&id, &self.behaviour.of_session()))
+    }
+
+    /// Another session of the same id, for a defect.
+    fn twin(&self, id: &str) -> Arc<Session> {
+        self.sessions.get_or_make(format!("{id}#"), || Session::new(id, &self.behaviour.of_session()))
     }
 }

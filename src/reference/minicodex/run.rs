@@ -1,5 +1,6 @@
 //! Playing one run: the model's responses, tool calls, approvals and abort.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::faults::Defect;
-use super::session::{Call, Inner, Run, Session, now};
+use super::past::Order;
+use super::session::{Call, Inner, Run, Session, now, text};
 use super::styles::Style;
 use super::variants::{recut, shape_announcement};
 use crate::cue::{self, Fail};
@@ -32,15 +34,32 @@ impl From<Cancelled> for Stop {
 }
 
 /// Begins a run; the caller holds the session's lock and has checked that it is idle.
-pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, message_id: Option<&str>) {
+pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     session.behaviour.note(Happening::Turn);
     let abort = Canceller::default();
     let aborted = abort.listen();
     let id = match &inner.run {
         Some(run) if session.has(Defect::RunIdsRepeat) => run.id,
+        Some(run) if has_failed(inner, run) && session.has(Defect::RetriesKeepTheId) => run.id,
+        _ if order.message_id.is_some() && session.has(Defect::RunIdsOfMessageIds) => {
+            let mut hasher = DefaultHasher::new();
+            order.message_id.hash(&mut hasher);
+            Uuid::from_u128(u128::from(hasher.finish()))
+        }
         _ => Uuid::new_v4(),
     };
     inner.past.runs.extend(inner.run.as_ref().map(|run| run.id.to_string()));
+    inner.past.latecomers.clear();
+    let text = order.text.clone();
+    let is_named = order.message_id.is_some();
+    let after_abort = inner.run.as_ref().is_some_and(|run| inner.past.abort.run == Some(run.id));
+    let after_failure = inner.run.as_ref().is_some_and(|run| has_failed(inner, run));
+    inner.past.restarts |= after_abort && session.behaviour.prepares(Defect::AbortsRestartIds);
+    if after_failure && session.has(Defect::FailuresTakeIdsBack) {
+        inner.last_event = inner.past.first_event;
+    }
+    inner.past.first_event = inner.last_event;
+    let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
     inner.run_counter += if session.has(Defect::RunCounterStands) { 0 } else { 1 };
     inner.run = Some(Run {
         id,
@@ -49,28 +68,33 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         finished_at: None,
         pending: Vec::new(),
         decided: Default::default(),
-        message_ids: message_id.map(str::to_owned).into_iter().collect(),
+        message_ids: order.message_id.clone().into_iter().collect(),
         last_event: inner.last_event,
-        had_output: false,
+        had_output: had_output && session.has(Defect::OutputsAreRemembered),
+        at_work: false,
+        order,
         abort,
     });
     let doomed = std::mem::take(&mut inner.past.aborted);
-    if session.has(Defect::TextBeforeStarting) {
+    let early = session.has(Defect::TextBeforeStarting)
+        || (is_named && session.has(Defect::NamedTextComesFirst))
+        || (after_abort && session.has(Defect::TextComesFirstAfterAbort));
+    if early {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
-    if !session.has(Defect::StartsWithRunning) {
+    if !session.has(Defect::StartsWithRunning) && !(after_failure && session.has(Defect::RetriesAreRunning)) {
         session.status(inner, "starting");
         if session.style(Style::StartsTwice) {
             session.status(inner, "starting");
         }
     }
-    if !session.has(Defect::SkipsRunning) {
+    if !session.has(Defect::SkipsRunning) && !(after_abort && session.has(Defect::SkipsRunningAfterAbort)) {
         session.status(inner, "running");
         if session.style(Style::RunsTwice) {
             session.status(inner, "running");
         }
     }
-    if !session.has(Defect::TextBeforeStarting) && !session.has(Defect::NoUserText) {
+    if !early && !session.has(Defect::NoUserText) {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
     if session.style(Style::OwnReasoning) {
@@ -85,7 +109,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         session.status(inner, "aborting");
     }
     let session = Arc::clone(session);
-    let responses = cue::responses(text);
+    let responses = cue::responses(&text);
     tokio::spawn(async move { play(session, responses, aborted).await });
 }
 
@@ -98,6 +122,11 @@ async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: Can
 /// Whether an abort was announced: nothing but the run's end may follow, whatever its task was about to do.
 fn is_aborting(inner: &Inner) -> bool {
     inner.run.as_ref().is_some_and(|run| run.status == "aborting")
+}
+
+/// The run has failed, and not by an abort.
+fn has_failed(inner: &Inner, run: &Run) -> bool {
+    run.status == "error" && inner.past.abort.run != Some(run.id)
 }
 
 fn announcement(call: &Call) -> Value {
@@ -130,7 +159,13 @@ impl Agent for Player {
             Defect::LongTextIsCut => *text = text.chars().take(1000).collect(),
             _ => {}
         });
-        self.emit(json!({ "type": if thinks { "reasoning" } else { "assistant_text" }, "text": text }));
+        let mut event = json!({ "type": if thinks { "reasoning" } else { "assistant_text" }, "text": text });
+        self.session.behaviour.mutate(&mut event, |defect, event| match defect {
+            Defect::BlankTextIsNull if !thinks && text.trim().is_empty() => event["text"] = Value::Null,
+            Defect::LongTextIsAList if !thinks && text.len() > 1000 => event["text"] = json!([text]),
+            _ => {}
+        });
+        self.emit(event);
     }
 
     async fn fail(&mut self, _fail: Fail) -> Stop {
@@ -139,6 +174,7 @@ impl Agent for Player {
 
     async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
         let mut waiting = Vec::new();
+        let mut is_second = false;
         for cue::Call { name: tool, args } in calls {
             let mut call = {
                 let mut inner = self.session.lock();
@@ -149,7 +185,10 @@ impl Agent for Player {
             };
             let asks = notes::class(&call.tool) == Class::Guarded && self.asks();
             let late = asks && self.announces_late();
-            if !late && !self.session.has(Defect::OutputBeforeCall) {
+            let is_open = notes::class(&call.tool) == Class::Open;
+            let is_second = std::mem::replace(&mut is_second, true);
+            let held_back = is_second && is_open && self.session.has(Defect::SecondCallIsLate);
+            if !late && !held_back && !self.session.has(Defect::OutputBeforeCall) {
                 self.announce(&call);
                 call.announced = true;
             }
@@ -198,11 +237,13 @@ impl Player {
         let time = notes::duration(&call.tool, &call.args);
         let done = Instant::now() + time.min(HALT);
         self.session.behaviour.note(Happening::ToolStarts);
+        self.set_at_work(true);
         let slept = self.aborted.sleep(time).await;
         if slept.is_err() {
             tokio::time::sleep_until(done).await;
         }
         self.session.behaviour.note(Happening::ToolEnds);
+        self.set_at_work(false);
         if let Err(cancelled) = slept {
             self.stopped = Some(call.clone());
             return Err(cancelled.into());
@@ -214,6 +255,12 @@ impl Player {
             self.announce(call);
         }
         Ok(())
+    }
+
+    fn set_at_work(&self, at_work: bool) {
+        if let Some(run) = &mut self.session.lock().run {
+            run.at_work = at_work;
+        }
     }
 
     fn output(&self, call: &Call, outcome: &Outcome) {
@@ -228,6 +275,12 @@ impl Player {
         });
         session.behaviour.mutate(&mut event, |defect, event| match defect {
             Defect::ResultAsText => event["result"] = json!(outcome.text),
+            Defect::RuleOutputsNameTheTool if outcome.text == "refused by rule" => {
+                event["call_id"] = json!(call.tool);
+            }
+            Defect::DenialIsText if outcome.text.starts_with("denied") => {
+                event["result"] = json!(outcome.text)
+            }
             Defect::ResultWithoutContent => {
                 event["result"] = json!({ "text": outcome.text, "isError": outcome.is_error })
             }
@@ -252,7 +305,10 @@ impl Player {
                 run.pending.extend(waiting.iter().cloned());
             }
             let first = session.style(Style::AwaitsFirst);
-            if first && !session.has(Defect::NoAwaitingStatus) {
+            let hidden = session.has(Defect::NoAwaitingStatus)
+                || (waiting.len() > 1 && session.has(Defect::TwoAreNotAwaited))
+                || (std::mem::replace(&mut inner.past.asked, true) && session.has(Defect::AwaitsOnce));
+            if first && !hidden {
                 session.status(&mut inner, "awaiting_approval");
             }
             for call in &mut waiting {
@@ -269,6 +325,15 @@ impl Player {
                             call.args.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
                         event["args_json"] = json!(Value::Object(kept).to_string());
                     }
+                    Defect::ArgsJsonIsPython => {
+                        let args = Value::Object(call.args.clone()).to_string();
+                        let args = args.replace(":null", ":None").replace(":true", ":True");
+                        event["args_json"] = json!(args.replace(":false", ":False"));
+                    }
+                    Defect::ArgsJsonIsCut => {
+                        let args = Value::Object(call.args.clone()).to_string();
+                        event["args_json"] = json!(args.chars().take(200).collect::<String>());
+                    }
                     Defect::ArgsJsonOfAnotherCall => event["args_json"] = json!("{\"key\":\"other\"}"),
                     _ => {}
                 });
@@ -281,7 +346,7 @@ impl Player {
                     call.announced = true;
                 }
             }
-            if !first && !session.has(Defect::NoAwaitingStatus) {
+            if !first && !hidden {
                 session.status(&mut inner, "awaiting_approval");
             }
         }
@@ -299,6 +364,9 @@ impl Player {
                     return Err(Stop::Aborted);
                 }
                 let done = inner.run.as_ref().is_some_and(|run| run.pending.is_empty());
+                if let Some(run) = inner.run.as_mut().filter(|_| session.has(Defect::ApprovalsStartAnew)) {
+                    run.started_at = now();
+                }
                 if done && !session.has(Defect::StaysAwaiting) && !session.has(Defect::NoAwaitingStatus) {
                     session.status(&mut inner, "running");
                 }
@@ -308,6 +376,10 @@ impl Player {
                 call.announced = true;
             }
             self.session.lock().past.approved |= approved;
+            if approved && !waiting.is_empty() && self.session.has(Defect::SiblingsRunUnseen) {
+                let mut inner = self.session.lock();
+                waiting.iter().for_each(|call| drop(inner.notes.run(&call.tool, &call.args)));
+            }
             if !approved && self.session.has(Defect::DeniedRunsUnseen) {
                 self.session.lock().notes.run(&call.tool, &call.args);
             }
@@ -351,13 +423,31 @@ impl Player {
         let mut inner = session.lock();
         let inner = &mut *inner;
         session.drop_pending(inner);
+        let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
         match result {
             Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
-            Err(Stop::Failed) => self.finish(inner, "error"),
+            Err(Stop::Failed) if had_output && session.has(Defect::LateFailureIsFinished) => {
+                self.finish(inner, "finished");
+            }
+            Err(Stop::Failed) => {
+                self.finish(inner, "error");
+                let order = inner.run.as_ref().map(|run| (run.order.client, run.order.req_id.clone()));
+                if let Some((client, Some(req_id))) = order
+                    && session.has(Defect::FailuresAreErrors)
+                {
+                    session.late_error(inner, client, &req_id);
+                }
+            }
             Err(Stop::Aborted) => {
                 // Without the status aborting, an end as if nothing had been aborted would be a defect of its own.
                 let fails = !is_aborting(inner) || session.style(Style::AbortsInError);
                 self.finish(inner, if fails { "error" } else { "finished" });
+                if let Some((client, req_id)) = inner.past.abort.late_error.take() {
+                    session.late_error(inner, client, &req_id);
+                }
+                if inner.calls > 0 && session.has(Defect::AbortedCallIdsReturn) {
+                    inner.calls -= 1;
+                }
                 if let Some(call) = &self.stopped
                     && session.has(Defect::AbortedToolReports)
                 {
@@ -374,13 +464,17 @@ impl Player {
                 }
             }
             Ok(()) => {
-                let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
                 let run_id = inner.run.as_ref().map(|run| run.id);
                 let wanted = !had_output && !session.has(Defect::NoTurnDone);
                 let done = wanted || (had_output && session.has(Defect::TurnDoneAfterTools));
                 let first = session.style(Style::TurnDoneFirst);
                 if done && first {
                     session.emit(inner, json!({ "type": "turn_done", "run_id": run_id }));
+                }
+                if let Some(run) = &mut inner.run
+                    && session.has(Defect::DeniedCallsComeBack)
+                {
+                    run.pending.append(&mut inner.past.abort.dropped);
                 }
                 self.finish(inner, "finished");
                 if done && !first {
@@ -393,6 +487,17 @@ impl Player {
                     session.status(inner, "finished");
                 }
             }
+        }
+        if session.has(Defect::WelcomesAfterRuns) {
+            let state = session.session_state(inner);
+            let welcome = json!({ "type": "welcome", "v": "1.0.0", "session_state": state });
+            inner.clients.values().for_each(|client| {
+                client.send(text(&welcome));
+            });
+        }
+        if let Some(said) = inner.past.postponed.take() {
+            session.behaviour.took_effect();
+            start(session, inner, Order { text: said, ..Order::default() });
         }
     }
 

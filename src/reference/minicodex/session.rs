@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 use super::Behaviour;
 use super::faults::Defect;
+use super::past::{Order, Past};
+use super::slips::spoil_snapshot;
 use super::styles::Style;
 use super::variants::{is_item, shape_event, shape_item};
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
@@ -41,23 +43,6 @@ pub(super) struct Inner {
     pub past: Past,
 }
 
-/// What the defects remember that a correct server forgets.
-#[derive(Default)]
-pub(super) struct Past {
-    /// The `client_msg_id` of refused messages.
-    pub refused_ids: HashSet<String>,
-    /// The runs that are over.
-    pub runs: Vec<String>,
-    /// An abort was refused because no run was active.
-    pub aborted: bool,
-    /// The newest run that was aborted by its run_id.
-    pub aborted_by_id: Option<Uuid>,
-    /// The next event begins the ids anew.
-    pub restarts: bool,
-    /// A call was approved.
-    pub approved: bool,
-}
-
 pub(super) struct Run {
     pub id: Uuid,
     pub status: &'static str,
@@ -70,6 +55,9 @@ pub(super) struct Run {
     pub message_ids: HashSet<String>,
     pub last_event: u64,
     pub had_output: bool,
+    /// A tool of it runs.
+    pub at_work: bool,
+    pub order: Order,
     pub abort: Canceller,
 }
 
@@ -126,6 +114,35 @@ impl Run {
         });
         behaviour.mutate(&mut state, |defect, state| match defect {
             Defect::StartedAtMoves => state["started_at"] = json!(now()),
+            Defect::StartsUndated if self.status == "starting" => state["started_at"] = Value::Null,
+            Defect::AbortingIsFinished if self.status == "aborting" => state["finished_at"] = json!(now()),
+            Defect::FailureHasAReason if self.status == "error" => state["reason"] = json!("it failed"),
+            Defect::FailureHasNoId if self.status == "error" => state["run_id"] = Value::Null,
+            Defect::AwaitingHasADeadline if self.status == "awaiting_approval" => {
+                state["expires_at"] = json!(now());
+            }
+            Defect::AbortingHasNoList if self.status == "aborting" => {
+                state["pending_approvals"] = Value::Null
+            }
+            Defect::SecondBriefLacksTool if self.pending.len() > 1 => {
+                state["pending_approvals"][1].as_object_mut().map(|brief| brief.remove("tool_key"));
+            }
+            Defect::NoArgsAreNull => {
+                for brief in state["pending_approvals"].as_array_mut().into_iter().flatten() {
+                    if brief["args"] == json!({}) {
+                        brief["args"] = Value::Null;
+                    }
+                }
+            }
+            Defect::LaterCallIdsAreNumbers => {
+                for brief in state["pending_approvals"].as_array_mut().into_iter().flatten() {
+                    let number =
+                        brief["call_id"].as_str().and_then(|id| id.strip_prefix("call-")?.parse().ok());
+                    if let Some(number) = number.filter(|number: &u64| *number > 1) {
+                        brief["call_id"] = json!(number);
+                    }
+                }
+            }
             Defect::NoFinishedAt => state["finished_at"] = Value::Null,
             Defect::RunStateHasExtra => state["model"] = json!("m-1"),
             Defect::PendingArgsAsText => {
@@ -214,6 +231,30 @@ impl Session {
                 state["active_run_id"] = json!("run-1");
             }
             Defect::RunCounterAsText => state["run_counter"] = json!(inner.run_counter.to_string()),
+            Defect::NoRunNoVersion if inner.run.is_none() => state["version"] = Value::Null,
+            Defect::AwaitingRunIsFlagged if inner.active().is_some_and(|run| !run.pending.is_empty()) => {
+                state["active_run_id"] = json!(true);
+            }
+            Defect::CounterListsRuns if inner.active().is_some() => {
+                state["run_counter"] = json!(inner.past.runs)
+            }
+            Defect::VersionIsANumber if !state["active_run_id"].is_null() => state["version"] = json!(1),
+            Defect::CapabilitiesGo if inner.run.is_some() => state["capabilities"] = Value::Null,
+            Defect::CapabilitiesAreObjects if inner.run_counter > 1 => {
+                state["capabilities"] = json!([{ "name": "approvals" }]);
+            }
+            Defect::LongCursorIsText if inner.last_event >= 10 => {
+                state["last_event_id"] = json!(inner.last_event.to_string());
+            }
+            Defect::NoCursorIsFalse if inner.newest().is_none() => state["last_event_id"] = json!(false),
+            Defect::IdleRunIdIsEmpty if inner.run.is_some() && state["active_run_id"].is_null() => {
+                state["active_run_id"] = json!("");
+            }
+            Defect::NoRunsAreNull if inner.run_counter == 0 => state["run_counter"] = Value::Null,
+            Defect::StateCountsClients if inner.clients.len() > 1 => {
+                state["clients"] = json!(inner.clients.len());
+            }
+            Defect::StateHasAStatus if inner.active().is_some() => state["status"] = json!("busy"),
             Defect::CapabilitiesAsText => state["capabilities"] = json!("approvals,replay"),
             Defect::StaleCursor if inner.last_event > 1 => {
                 state["last_event_id"] = json!(inner.last_event - 1);
@@ -240,25 +281,7 @@ impl Session {
         {
             frame["req_id"] = json!(req_id);
         }
-        self.behaviour.mutate(&mut frame, |defect, frame| match defect {
-            Defect::SnapshotWithoutVersion => {
-                frame.as_object_mut().map(|frame| frame.remove("v"));
-            }
-            Defect::SnapshotStatusLags if frame["run_state"]["status"] == "awaiting_approval" => {
-                frame["run_state"]["status"] = json!("running");
-            }
-            Defect::EmptySessionId => frame["session_state"]["session_id"] = json!(""),
-            Defect::TranscriptAsMap => frame["transcript"] = json!({ "items": frame["transcript"] }),
-            Defect::SnapshotOfAnotherVersion => frame["v"] = json!("1.1.0"),
-            Defect::IdleShowsRunning if frame["run_state"]["status"] == "finished" => {
-                frame["run_state"]["status"] = json!("running");
-                frame["run_state"]["finished_at"] = Value::Null;
-            }
-            Defect::SnapshotHidesRun => frame["run_state"] = Value::Null,
-            Defect::SnapshotCursorAsText => frame["event_id"] = json!(frame["event_id"].to_string()),
-            Defect::SnapshotHasExtra => frame["server_time"] = json!(now()),
-            _ => {}
-        });
+        spoil_snapshot(self, inner, &mut frame);
         frame
     }
 
@@ -285,7 +308,7 @@ impl Session {
         event["run_id"] = json!(run_id);
         event["ts"] = json!(now());
         shape_event(self, &mut event, &kind);
-        self.apply_frame_fault(&mut event, &kind);
+        self.apply_frame_fault(inner, &mut event, &kind);
         inner.log.push_back((id, event.clone()));
         // One more than the window: the newest events that a client at the edge of it has not seen.
         while inner.log.len() > REPLAY_WINDOW {
@@ -315,7 +338,10 @@ impl Session {
         inner.last_event
     }
 
-    fn apply_frame_fault(&self, event: &mut Value, kind: &str) {
+    fn apply_frame_fault(&self, inner: &Inner, event: &mut Value, kind: &str) {
+        let status = event["run_state"]["status"].as_str().unwrap_or_default().to_owned();
+        let has_decided = inner.run.as_ref().is_some_and(|run| !run.decided.is_empty());
+        let mut lacks = "";
         self.behaviour.mutate(event, |defect, event| match defect {
             Defect::EventIdAsText => event["event_id"] = json!(event["event_id"].to_string()),
             Defect::EventIdAsFloat => event["event_id"] = json!(event["event_id"].as_f64()),
@@ -325,6 +351,29 @@ impl Session {
             Defect::TimeWithoutOffset => event["ts"] = json!("2026-01-02T03:04:05"),
             Defect::ItemsWithoutEventId if kind == "assistant_text" => {
                 event.as_object_mut().map(|event| event.remove("event_id"));
+            }
+            Defect::ReasoningWithoutEventId if kind == "reasoning" => lacks = "event_id",
+            Defect::AbortingWithoutEventId if status == "aborting" => lacks = "event_id",
+            Defect::TurnDoneWithoutEventId if kind == "turn_done" => lacks = "event_id",
+            Defect::RunsOnWithoutState if status == "running" && has_decided => lacks = "run_state",
+            Defect::TurnDoneOfTheLastRun if kind == "turn_done" => {
+                event["run_id"] =
+                    inner.past.runs.last().map_or_else(|| event["run_id"].clone(), |id| json!(id));
+            }
+            Defect::TurnDoneHasAVersion if kind == "turn_done" => event["v"] = json!("1.1.0"),
+            Defect::PendingNamesASession if kind == "approval_pending" => {
+                event["session_id"] = json!(Uuid::new_v4());
+            }
+            Defect::LongUserTextIsAList
+                if kind == "user_text" && event["text"].as_str().map_or(0, str::len) > 1000 =>
+            {
+                event["text"] = json!([event["text"]]);
+            }
+            Defect::NoArgsAreNoObject if kind == "tool_call" && event["args"] == json!({}) => {
+                event["args"] = Value::Null;
+            }
+            Defect::EmptyUserTextIsNull if kind == "user_text" && event["text"] == "" => {
+                event["text"] = Value::Null;
             }
             Defect::TurnDoneWithoutRun if kind == "turn_done" => event["run_id"] = Value::Null,
             Defect::UserTextAsContent if kind == "user_text" => mutate::rename(event, "text", "content"),
@@ -337,8 +386,11 @@ impl Session {
 
     fn fan_out(&self, inner: &mut Inner, event: &Value, kind: &str) {
         let frame = event.to_string();
-        for (index, client) in inner.clients.values().enumerate() {
+        for (index, (number, client)) in inner.clients.iter().enumerate() {
             let later = index > 0;
+            if self.loses(inner, *number, client, kind) {
+                continue;
+            }
             let mut missed = "";
             self.behaviour.mutate(&mut missed, |defect, missed| match defect {
                 Defect::OthersMissUserText => *missed = "user_text",
@@ -360,27 +412,76 @@ impl Session {
             }
             let queued = client.send(message);
             if queued == HIGH {
-                let state = if self.has(Defect::BackpressureMisspelt) { "pause" } else { "drain" };
-                client.send(text(&json!({ "type": "backpressure", "state": state })));
+                let mut frame = json!({ "type": "backpressure", "state": "drain" });
+                self.behaviour.mutate(&mut frame, |defect, frame| match defect {
+                    Defect::BackpressureMisspelt => frame["state"] = json!("pause"),
+                    Defect::BackpressureIsALevel => frame["state"] = json!(queued),
+                    _ => {}
+                });
+                client.send(text(&frame));
             }
         }
+    }
+
+    /// Whether a defect keeps an event from a client.
+    fn loses(&self, inner: &Inner, number: u64, client: &Outbox, kind: &str) -> bool {
+        if inner.past.abort.muted == Some(number) {
+            return true;
+        }
+        let is_late = inner.past.latecomers.contains(&number);
+        let mut missed = "";
+        self.behaviour.mutate(&mut missed, |defect, missed| match defect {
+            Defect::LatecomersMissOutputs if is_late => *missed = "function_call_output",
+            Defect::LatecomersMissDecisions if is_late => *missed = "approval_decision",
+            _ => {}
+        });
+        let replaced = client.queued() + 1 == HIGH && self.has(Defect::DrainReplacesAnEvent);
+        if replaced {
+            client.send(text(&json!({ "type": "backpressure", "state": "drain" })));
+        }
+        let is_full =
+            client.queued() >= HIGH && kind == "assistant_text" && inner.last_event.is_multiple_of(2);
+        replaced || kind == missed || (is_full && self.has(Defect::HalfTheTextGoes))
+    }
+
+    /// Tells a client of a run's end once more, as an error of the command.
+    pub fn late_error(&self, inner: &Inner, client: u64, req_id: &str) {
+        let Some(client) = inner.clients.get(&client) else { return };
+        let message = "the run has ended";
+        client.send(text(
+            &json!({ "type": "error", "code": "NOT_RUNNING", "message": message, "req_id": req_id }),
+        ));
     }
 
     /// Nobody waits any longer for the decisions that are open.
     pub fn drop_pending(&self, inner: &mut Inner) {
         let Some(run) = &mut inner.run else { return };
         run.pending.iter().for_each(|_| self.behaviour.note(Happening::Decided));
-        if !run.pending.is_empty() && !self.has(Defect::PendingStays) {
+        if self.behaviour.prepares(Defect::DroppedCallsCanRun) {
+            inner.past.abort.dropped.extend(run.pending.iter().cloned());
+        }
+        if run.pending.len() > 1 && self.has(Defect::DropsOnePending) {
+            run.pending.remove(0);
+        } else if !run.pending.is_empty() && !self.has(Defect::PendingStays) {
             run.pending.clear();
         }
+    }
+
+    fn leaves_open(&self, status: &str) -> bool {
+        status == "error" && self.has(Defect::FailureIsNotOver)
     }
 
     /// Sets the run's status and announces it.
     pub fn status(&self, inner: &mut Inner, status: &'static str) {
         let Some(run) = &mut inner.run else { return };
         run.status = status;
-        if run.is_over() && run.finished_at.is_none() {
-            run.finished_at = Some(now());
+        if run.is_over() && run.finished_at.is_none() && !self.leaves_open(status) {
+            let mut finished_at = now();
+            self.behaviour.mutate(&mut finished_at, |defect, at| match defect {
+                Defect::SecondsAreCut => *at = format!("{}Z", at.split('.').next().unwrap_or_default()),
+                _ => {}
+            });
+            run.finished_at = Some(finished_at);
         }
         let state = run.state(&self.behaviour);
         self.emit(inner, json!({ "type": "run_status", "run_state": state }));
