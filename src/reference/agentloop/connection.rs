@@ -314,6 +314,7 @@ impl Peer {
         let is_parted =
             items.iter().any(|item| item["content"].as_array().is_some_and(|parts| parts.len() > 1));
         let refused = (is_parted && self.has(Defect::RefusesSeveralParts))
+            || (texts.iter().any(|text| text.len() > 16_000) && self.has(Defect::RefusesLongText))
             || (texts.iter().any(|text| text.contains('\n')) && self.has(Defect::RefusesLineBreaks))
             || (!texts.iter().all(|text| text.is_ascii()) && self.has(Defect::RefusesBeyondAscii));
         if refused {

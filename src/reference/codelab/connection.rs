@@ -90,10 +90,10 @@ impl Peer<'_> {
         let path = path.split('?').next().unwrap_or_default();
         let given = path.strip_prefix("/ws/").unwrap_or_default();
         let mut folded = given.to_owned();
-        self.own.mutate(&mut folded, |defect, id| match (defect, id.parse::<u64>(), id.rfind('.')) {
-            (Defect::SessionIdsInAnyCase, _, _) => id.make_ascii_lowercase(),
-            (Defect::SessionIdsAsNumbers, Ok(number), _) => *id = number.to_string(),
-            (Defect::SessionIdsEndAtADot, _, Some(dot)) => id.truncate(dot),
+        self.own.mutate(&mut folded, |defect, id| match (defect, id.rfind('.')) {
+            (Defect::SessionIdsInAnyCase, _) => id.make_ascii_lowercase(),
+            (Defect::SessionIdsLoseZeros, _) => *id = id.trim_start_matches('0').to_owned(),
+            (Defect::SessionIdsEndAtADot, Some(dot)) => id.truncate(dot),
             _ => {}
         });
         let id = folded.as_str();

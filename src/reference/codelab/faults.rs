@@ -16,7 +16,7 @@ faults! {
     CapitalSessionsNotFound "capital-sessions-not-found" "A connection whose session id has a capital letter is answered by 404." ["CL-TRN-1"];
     CutsSessionIds "cuts-session-ids" "Session ids are cut after nine characters, so that some sessions coincide." ["CL-AM-9", "CL-TRN-3"];
     SessionIdsInAnyCase "session-ids-in-any-case" "Session ids that differ only in letter case are the same." ["CL-TRN-3"];
-    SessionIdsAsNumbers "session-ids-as-numbers" "Session ids that are the same number, as 7 and 07, are the same." ["CL-TRN-3"];
+    SessionIdsLoseZeros "session-ids-lose-zeros" "Leading zeros of a session id are lost." ["CL-TRN-3"];
     SessionIdsEndAtADot "session-ids-end-at-a-dot" "What follows the last dot of a session id is passed over." ["CL-TRN-3"];
     NamelessSession "nameless-session" "A connection without a session id is served." ["CL-TRN-4"];
     ExpiredIsFine "expired-is-fine" "An expired session is served." ["CL-ER-10"];

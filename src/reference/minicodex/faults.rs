@@ -349,10 +349,9 @@ faults! {
     ResumesRestartIds "resumes-restart-ids" "event_id begins anew when a client resumes a session without clients." ["MC-ORD-3", "MC-ORD-4", "MC-RUN-8"];
     ResumedSnapshotIsOld "resumed-snapshot-is-old" "v of the snapshot before a replay is 1.0." ["MC-VER-3"];
     EndsAreReplayed "ends-are-replayed" "resume with the newest event_id replays the end of the newest run." ["MC-RES-3", "MC-RES-5"];
-    SessionsIgnoreCase "sessions-ignore-case" "Sessions whose ids differ in letter case are one." ["MC-FAN-2"];
     RunsWhileAborting "runs-while-aborting" "A send while a run is aborting starts a second run at the same time." ["MC-LIFE-6"];
     DroppedCallsCanRun "dropped-calls-can-run" "The call of an aborted run can be approved, and its tool runs." ["MC-ABT-8"];
-    ToolsCanBeDenied "tools-can-be-denied" "While an approved tool runs, its call can be denied." ["MC-APR-13"];
+    DecidedOtherwiseLater "decided-otherwise-later" "While a tool runs, a call that was decided can be decided otherwise." ["MC-APR-13"];
     DeniedCallsComeBack "denied-calls-come-back" "At the end of a run its denied calls are pending again." ["MC-LIFE-14"];
     LaterApprovalsShout "later-approvals-shout" "approval_decision has the call_id in capital letters once a call was approved." ["MC-APR-14"];
     RunIdsOfMessageIds "run-ids-of-message-ids" "Runs that were started with the same client_msg_id have the same run_id." ["MC-LIFE-1", "MC-RUN-10", "MC-RUN-4"];
@@ -376,4 +375,5 @@ faults! {
     LongUserTextIsAList "long-user-text-is-a-list" "text of user_text is a list if it has more than 1000 bytes." ["MC-TI-1"];
     NoArgsAreNoObject "no-args-are-no-object" "args of tool_call is null if the call has none." ["MC-TI-3"];
     HalfTheTextGoes "half-the-text-goes" "Every second text is lost while 48 messages wait for the client." ["MC-BP-3"];
+    SendersHearAnEcho "senders-hear-an-echo" "Beside another client, the one that started a run gets its user_text twice." ["MC-FAN-3", "MC-ORD-1"];
 }

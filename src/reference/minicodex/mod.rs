@@ -45,8 +45,7 @@ impl Service {
     /// The session of an id, made where there is none.
     fn session(&self, id: Option<&str>) -> Arc<Session> {
         let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-        let key = if self.has(Defect::SessionsIgnoreCase) { id.to_lowercase() } else { id.clone() };
-        self.sessions.get_or_make(key, || Session::new(&id, &self.behaviour.of_session()))
+        self.sessions.get_or_make(id.clone(), || Session::new(&id, &self.behaviour.of_session()))
     }
 
     /// Another session of the same id, for a defect.

@@ -151,7 +151,7 @@ impl Peer<'_> {
         let decided = run.decided.contains_key(call_id);
         let is_repeat = run.decided.get(call_id) == Some(&approve);
         if (is_repeat && self.has(Defect::AnnouncesRepeats))
-            || (decided && !is_repeat && run.at_work && self.has(Defect::ToolsCanBeDenied))
+            || (decided && !is_repeat && run.at_work && self.has(Defect::DecidedOtherwiseLater))
         {
             let decision = if approve { "approve" } else { "deny_continue" };
             let event = json!({ "type": "approval_decision", "call_id": call_id, "decision": decision });

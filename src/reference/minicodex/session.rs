@@ -410,6 +410,11 @@ impl Session {
             if self.has(Defect::BinaryFrames) {
                 message = Message::binary(frame.clone().into_bytes());
             }
+            let is_own = inner.run.as_ref().is_some_and(|run| run.order.client == *number);
+            if kind == "user_text" && is_own && inner.clients.len() > 1 && self.has(Defect::SendersHearAnEcho)
+            {
+                client.send(message.clone());
+            }
             let queued = client.send(message);
             if queued == HIGH {
                 let mut frame = json!({ "type": "backpressure", "state": "drain" });

@@ -35,6 +35,10 @@ pub(super) struct Player {
     pub client: u64,
     pub id: Option<Value>,
     pub cancelled: Cancel,
+    /// How many prompts of its connection there were, with this one.
+    pub number: u32,
+    /// A tool has failed.
+    pub has_failed: bool,
     /// History that has been told and not stored, under a defect.
     pub unsaved: Vec<Value>,
 }
@@ -59,8 +63,15 @@ impl Player {
         let mut state = core.lock();
         let State { store, streams, .. } = &mut *state;
         if let Some(entry) = entry {
+            let is_agents = entry["role"] == "agent";
+            let _ = store.hold_back(is_agents && self.behaviour.prepares(Defect::ChunksAreWrittenLate));
             if self.behaviour.strikes(Defect::StoresAtTheEnd) {
                 self.unsaved.push(entry);
+            } else if is_agents
+                && self.behaviour.prepares(Defect::KeepsTheFirstMessage)
+                && store.has_spoken(&self.session)
+            {
+                self.behaviour.took_effect();
             } else if entry["role"] != "user" || !self.behaviour.strikes(Defect::ForgetsPrompts) {
                 // A store that fails is told by the answers to requests; there is none here.
                 let _ = store.add_history(&self.session, &entry);
@@ -90,6 +101,15 @@ impl Player {
             (Defect::ToolStatusDone, "tool_call_update") if update["status"] == "completed" => {
                 update["status"] = json!("done");
             }
+            (Defect::ThoughtsAreTexts, "agent_thought_chunk") => {
+                update["content"] = update["content"]["text"].clone();
+            }
+            (Defect::UserChunksAreLists, "user_message_chunk") => {
+                update["content"] = json!([update["content"]]);
+            }
+            (Defect::FailedToolsAreErrors, "tool_call_update") if update["status"] == "failed" => {
+                update["status"] = json!("error");
+            }
             (Defect::PlanIsAText, "plan") => update["entries"] = json!("1. call"),
             _ => {}
         });
@@ -98,7 +118,9 @@ impl Player {
             if let Some(newest) = state.newest.get(&self.client) {
                 params["session_id"] = json!(newest);
             }
-        } else if self.behaviour.strikes(Defect::UpdatesHaveNoSession) {
+        } else if self.behaviour.strikes(Defect::UpdatesHaveNoSession)
+            || (kind == "tool_call_update" && self.behaviour.strikes(Defect::ToolUpdatesHaveNoSession))
+        {
             params.as_object_mut().map(|params| params.remove("session_id"));
         }
         let is_users = kind == "user_message_chunk";
@@ -134,8 +156,12 @@ impl Player {
         state.running.remove(&self.session);
         let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
         let done = |reason: &str| {
-            if self.behaviour.strikes(Defect::PromptIsNotOk) {
+            if self.behaviour.strikes(Defect::PromptIsNotOk)
+                || (self.has_failed && self.behaviour.strikes(Defect::FailedToolsAreNotOk))
+            {
                 json!({ "ok": false })
+            } else if reason == "cancelled" && self.behaviour.strikes(Defect::CancelledIsText) {
+                json!({ "ok": "cancelled" })
             } else if self.behaviour.style(Style::OkOnly) {
                 json!({ "ok": true })
             } else if self.behaviour.style(Style::StopReasonOnly) {
@@ -149,7 +175,18 @@ impl Player {
             Err(Stop::Cancelled) => Ok(done("cancelled")),
             Err(Stop::Failed(refusal)) => Err(refusal),
         };
+        if let Err(refusal) = &answer {
+            if self.behaviour.strikes(Defect::FailedPromptsAreUnanswered) {
+                return;
+            }
+            if self.behaviour.strikes(Defect::LogsToTheClient) {
+                outbox.send(Message::text(format!("ERROR {}", refusal.message)));
+            }
+        }
         outbox.send(Message::text(response(id, &answer, &self.behaviour).to_string()));
+        if self.number == 3 && self.behaviour.strikes(Defect::ClosesAfterThreePrompts) {
+            outbox.send(Message::Close(None));
+        }
     }
 }
 
@@ -183,7 +220,7 @@ impl Agent for Player {
 
     async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
         self.plan(&calls, "in_progress");
-        for Call { name: tool, args } in &calls {
+        for (index, Call { name: tool, args }) in calls.iter().enumerate() {
             let number = {
                 let mut state = self.core.lock();
                 state.calls += 1;
@@ -199,20 +236,33 @@ impl Agent for Player {
                 "slow_note" => "execute",
                 _ => "other",
             };
-            self.update(
-                json!({
-                    "sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Call {tool}"), "kind": kind,
-                    "status": "pending", "rawInput": args,
-                }),
-                None,
-            );
+            let announced = json!({
+                "sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Call {tool}"), "kind": kind,
+                "status": "pending", "rawInput": args,
+            });
+            let begun =
+                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" });
+            let mut updates = vec![announced];
             if !self.behaviour.style(Style::OneUpdate) {
-                let begun =
-                    json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" });
-                self.update(begun, None);
+                updates.push(begun);
             }
+            if self.behaviour.strikes(Defect::ProgressComesFirst) {
+                updates.reverse();
+            } else if index > 0 && self.behaviour.strikes(Defect::LaterCallsUnannounced) {
+                updates.remove(0);
+            }
+            updates.into_iter().for_each(|update| self.update(update, None));
             self.behaviour.note(Happening::ToolStarts);
-            let waited = self.cancelled.sleep(notes::duration(tool, args)).await;
+            let waited = if self.behaviour.prepares(Defect::CancelWaitsForTools) {
+                tokio::time::sleep(notes::duration(tool, args)).await;
+                let is_late = self.cancelled.is_set();
+                if is_late {
+                    self.behaviour.took_effect();
+                }
+                if is_late { Err(Cancelled) } else { Ok(()) }
+            } else {
+                self.cancelled.sleep(notes::duration(tool, args)).await
+            };
             self.behaviour.note(Happening::ToolEnds);
             let outcome = match &waited {
                 Ok(()) => {
@@ -221,6 +271,7 @@ impl Agent for Player {
                 }
                 Err(Cancelled) => notes::Outcome { text: "cancelled".to_owned(), is_error: true },
             };
+            self.has_failed |= outcome.is_error;
             let status = if outcome.is_error { "failed" } else { "completed" };
             let entry = json!({ "role": "tool", "title": tool, "status": status, "text": outcome.text });
             let content = json!([{ "type": "content", "content": { "type": "text", "text": outcome.text } }]);

@@ -1,7 +1,7 @@
 //! One connection: its requests, carried out in the order in which they come.
 
-use std::cell::Cell;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -10,9 +10,10 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::agent::Player;
 use super::faults::Defect;
+use super::past::{Past, another};
 use super::rpc::{
-    INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE, Params, Refusal, Request, invalid, prompt_text,
-    read, refuse, response,
+    INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE, Params, Refusal, Request, invalid,
+    prompt_text, read, refuse, response,
 };
 use super::styles::Style;
 use super::{Behaviour, Core, Running, Service};
@@ -35,6 +36,9 @@ impl ConnectionHandler for Service {
 
     fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
         self.players.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        if self.core.as_ref().is_some_and(|core| core.lock().store.has_held()) {
+            self.behaviour.took_effect();
+        }
         Some(Arc::new(Self::on(self.behaviour.clone(), self.spelling, self.data.clone())))
     }
 }
@@ -62,7 +66,7 @@ impl Service {
             behaviour,
             client,
             outbox,
-            pings: Cell::new(0),
+            past: Past::default(),
             slow: Arc::default(),
         };
         while let Some(message) = stream.next().await {
@@ -88,7 +92,13 @@ impl Drop for Leaving<'_> {
         let mut state = self.core.lock();
         state.streams.leave(self.client);
         self.core.behaviour.note(Happening::Left);
-        state.newest.remove(&self.client);
+        let made = state.newest.remove(&self.client);
+        let prompt = made.and_then(|session| state.running.get(&session));
+        if let Some(prompt) = prompt.filter(|prompt| prompt.client != self.client)
+            && self.core.behaviour.strikes(Defect::LeavingEndsItsSession)
+        {
+            prompt.cancel.cancel();
+        }
         self.writer.abort();
     }
 }
@@ -99,8 +109,7 @@ pub(super) struct Peer<'s> {
     pub behaviour: Behaviour,
     pub client: u64,
     pub outbox: Outbox,
-    /// How many pings have been answered.
-    pings: Cell<u32>,
+    pub past: Past,
     /// Taken by one slow mutation at a time.
     pub slow: Arc<tokio::sync::Mutex<()>>,
 }
@@ -120,7 +129,16 @@ impl Peer<'_> {
         self.behaviour.style(style)
     }
 
-    fn send(&self, frame: &Value) {
+    /// Sends a message some time later.
+    pub fn send_later(&self, frame: &Value, time: Duration) {
+        let (outbox, message) = (self.outbox.clone(), Message::text(frame.to_string()));
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            outbox.send(message);
+        });
+    }
+
+    pub fn send(&self, frame: &Value) {
         let text = frame.to_string();
         let message =
             if self.has(Defect::BinaryFrames) { Message::binary(text) } else { Message::text(text) };
@@ -134,8 +152,11 @@ impl Peer<'_> {
         if code.is_some() {
             self.note(Happening::Error);
         }
-        if code == Some(PARSE) && self.has(Defect::IgnoresBrokenJson) {
-            return;
+        if code == Some(PARSE) {
+            let is_first = another(&self.past.counts.rubbish) == 0;
+            if self.has(Defect::IgnoresBrokenJson) || (!is_first && self.has(Defect::ParseErrorsComeOnce)) {
+                return;
+            }
         }
         if code == Some(INVALID_REQUEST) && !id.is_null() && self.has(Defect::IgnoresBadRequests) {
             return;
@@ -145,10 +166,12 @@ impl Peer<'_> {
         if self.has(Defect::AnswersTwice) {
             self.send(&frame);
         }
-        self.pings.set(self.pings.get() + u32::from(frame["result"].get("t").is_some()));
+        if frame["result"].get("t").is_some() {
+            another(&self.past.counts.pings);
+        }
         let mut closes = self.style(Style::BrokenJsonCloses) && code == Some(PARSE);
         self.behaviour.mutate(&mut closes, |defect, closes| {
-            *closes |= defect == Defect::ClosesAfterTenPings && self.pings.get() == 10;
+            *closes |= defect == Defect::ClosesAfterTenPings && self.past.counts.pings.get() == 10;
         });
         if closes {
             self.outbox.send(Message::Close(None));
@@ -162,9 +185,22 @@ impl Peer<'_> {
             Ok(request) => request,
             Err(bad) => {
                 let (id, refusal) = *bad;
+                if bytes == b"null" && self.has(Defect::NullIsIgnored) {
+                    return;
+                }
+                let streams = &mut self.core.lock().streams;
+                if refusal.code == PARSE
+                    && streams.has_client(self.client)
+                    && self.has(Defect::ParseErrorsEndSubscriptions)
+                {
+                    streams.forget(self.client, false);
+                }
                 return self.answer(Some(&id), &Err(refusal));
             }
         };
+        if request.id.is_some() {
+            self.past.newest_id.set(request.id.clone());
+        }
         match self.perform(&request) {
             Ok(Answer::Now(result)) => self.answer(request.id.as_ref(), &Ok(result)),
             Ok(Answer::Elsewhere) => {}
@@ -172,8 +208,24 @@ impl Peer<'_> {
                 if self.has(Defect::ErrorsEndSubscriptions) {
                     self.core.lock().streams.forget(self.client, false);
                 }
+                for prompt in self.core.lock().running.values().filter(|prompt| prompt.client == self.client)
+                {
+                    if self.has(Defect::ErrorsEndPrompts) {
+                        prompt.cancel.cancel();
+                    }
+                }
+                if request.id.is_none() && self.has(Defect::FailuresAreAnswered) {
+                    return self.answer(Some(&Value::Null), &Err(refusal));
+                }
                 self.answer(request.id.as_ref(), &Err(refusal));
             }
+        }
+        if request.id.is_none()
+            && request.method == "tinyvex/unsubscribe"
+            && self.has(Defect::UnsubscribeIsAnsweredLate)
+        {
+            let answer = json!({ "jsonrpc": "2.0", "id": null, "result": { "ok": true } });
+            self.send_later(&answer, Duration::from_millis(150));
         }
         if request.id.is_none() && self.has(Defect::AnswersNotifications) {
             self.send(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }));
@@ -186,6 +238,8 @@ impl Peer<'_> {
             None => &none,
             Some(Value::Object(params)) => params,
             Some(_) if self.has(Defect::PositionalParams) => &none,
+            Some(Value::Array(list)) if list.is_empty() && self.has(Defect::EmptyListsAreObjects) => &none,
+            Some(Value::Number(_) | Value::Bool(_)) if self.has(Defect::ScalarParamsAreAbsent) => &none,
             Some(_) => return Err(invalid(&[])),
         };
         let params = self.core.spelling.params(&request.method, params);
@@ -202,9 +256,15 @@ impl Peer<'_> {
             "tinyvex/mutation" => self.mutation(id, &params),
             "tinyvex/action" => self.action(&params),
             "tinyvex/auth.setToken" => self.set_token(&params),
-            "tinyvex/ping" => self.ping(id.is_some(), &params),
+            "tinyvex/ping" => self.ping(id, request.params.is_some(), &params),
             method if method.starts_with("tinyvex/") && self.has(Defect::UnknownMethodsAreFine) => {
                 Ok(Answer::Now(Value::Null))
+            }
+            method if method.starts_with("session/") && self.has(Defect::UnknownSessionMethodsAreFine) => {
+                Ok(Answer::Now(json!({ "ok": true })))
+            }
+            method if !method.contains('/') && self.has(Defect::BareMethodsAreInvalid) => {
+                Err(refuse(INVALID_REQUEST, "Invalid Request"))
             }
             method => Err(refuse(METHOD_NOT_FOUND, format!("Method not found: {method}"))),
         }
@@ -220,7 +280,11 @@ impl Peer<'_> {
             None if self.has(Defect::AnyInitialize) => 1,
             None => return Err(invalid(&["protocolVersion"])),
         };
-        let version = if self.has(Defect::EchoesProtocolVersion) { wanted } else { 1 };
+        let is_first = another(&self.past.counts.initializes) == 0;
+        let echoes = self.has(Defect::EchoesProtocolVersion)
+            || (!is_first && wanted != 1 && self.has(Defect::EchoesLater));
+        let version = if echoes { wanted } else { 1 };
+        let version = if wanted != 1 && self.has(Defect::OtherVersionsAreZero) { 0 } else { version };
         let mut result = json!({
             "protocolVersion": version,
             "agentCapabilities": {
@@ -233,8 +297,13 @@ impl Peer<'_> {
         });
         if self.behaviour.strikes(Defect::AuthMethodsAreNames) {
             result["authMethods"] = json!(["local"])
+        } else if self.behaviour.strikes(Defect::AuthMethodsHaveNoId) {
+            result["authMethods"] = json!([{ "name": "Local" }])
         } else if self.behaviour.strikes(Defect::ProtocolVersionAsText) {
             result["protocolVersion"] = json!("0.7.0")
+        }
+        if !is_first && self.has(Defect::WrapsLaterInitializes) {
+            result = json!({ "response": result });
         }
         Ok(Answer::Now(self.core.spelling.result(result)))
     }
@@ -243,23 +312,51 @@ impl Peer<'_> {
         if self.has(Defect::PrefixedSessions) {
             return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.new"));
         }
-        params.text("cwd")?;
-        let servers = params.given("mcpServers")?.as_array().ok_or_else(|| invalid(&["mcpServers"]))?;
-        if servers.is_empty() && self.has(Defect::NeedsMcpServers) {
-            return Err(invalid(&["mcpServers"]));
+        let is_first = another(&self.past.counts.sessions) == 0;
+        if !is_first && self.has(Defect::LaterSessionsArePrefixed) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.new"));
+        }
+        match params.text("cwd") {
+            Err(_) if params.get("cwd").is_some() && self.has(Defect::AnyFolder) => {}
+            folder => drop(folder?),
+        }
+        let servers = params.given("mcpServers")?;
+        match servers.as_array() {
+            Some(servers) if servers.is_empty() && self.has(Defect::NeedsMcpServers) => {
+                return Err(invalid(&["mcpServers"]));
+            }
+            None if !self.has(Defect::AnyServers) => return Err(invalid(&["mcpServers"])),
+            _ => {}
         }
         let mut state = self.core.lock();
-        let session = match state.newest.get(&self.client) {
-            Some(newest) if self.has(Defect::SessionIdsRepeat) => newest.clone(),
+        if state.streams.has_client(self.client) && self.has(Defect::StreamsExcludeSessions) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has streams"));
+        }
+        let unused = self.past.unused.borrow().clone();
+        let cancelled = self.past.cancelled.take();
+        let session = match (state.newest.get(&self.client), unused, cancelled) {
+            (Some(newest), _, _) if self.has(Defect::SessionIdsRepeat) => newest.clone(),
+            (_, Some(unused), _) if self.has(Defect::UnusedSessionsAreReused) => unused,
+            (_, _, Some(cancelled)) if self.has(Defect::CancelledSessionsAreReused) => cancelled,
             _ => format!("sess-{}", uuid::Uuid::new_v4()),
         };
+        self.past.unused.replace(Some(session.clone()));
         state.store.add_session(&session)?;
         state.newest.insert(self.client, session.clone());
         let mut result = json!({ "sessionId": session, "modes": { "currentModeId": "code", "availableModes": [{ "id": "code", "name": "Code" }] } });
         if self.has(Defect::WrapsSessions) {
             result = json!({ "data": result });
+        } else if !is_first && self.has(Defect::WrapsLaterSessions) {
+            result = json!({ "response": result });
+        } else if !is_first && self.has(Defect::LaterSessionsHaveId) {
+            result = json!({ "id": session });
         }
-        self.answer(id, &Ok(self.core.spelling.result(result)));
+        let result = Ok(self.core.spelling.result(result));
+        if id.is_some() && self.behaviour.prepares(Defect::SessionsTakeTheNewestId) {
+            self.answer_as_the_newest(id, result);
+        } else {
+            self.answer(id, &result);
+        }
         let commands =
             json!([{ "name": "plan", "description": "Make a plan", "input": { "hint": "what for" } }]);
         let commands = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
@@ -276,7 +373,25 @@ impl Peer<'_> {
         Ok(Answer::Elsewhere)
     }
 
+    /// Answers some time later, with the id that the newest request has then.
+    fn answer_as_the_newest(&self, own: Option<&Value>, result: Result<Value, Refusal>) {
+        let own = own.cloned().unwrap_or_default();
+        let (newest, outbox, behaviour) =
+            (self.past.newest_id.clone(), self.outbox.clone(), self.behaviour.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let id = newest.get().unwrap_or_default();
+            if own != id {
+                behaviour.took_effect();
+            }
+            outbox.send(Message::text(response(&id, &result, &behaviour).to_string()));
+        });
+    }
+
     fn prompt(&self, id: Option<Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
+        if params.0.is_empty() && self.has(Defect::EmptyPromptsAreFine) {
+            return Ok(Answer::Now(json!({ "ok": true })));
+        }
         let session = params.get("sessionId").or_else(|| params.get("session_id"));
         let mut state = self.core.lock();
         let session = match session.and_then(Value::as_str) {
@@ -284,11 +399,24 @@ impl Peer<'_> {
             None if self.has(Defect::PromptsTheNewestSession) => {
                 state.newest.get(&self.client).cloned().unwrap_or_default()
             }
+            None if session.is_some_and(Value::is_null) && self.has(Defect::NullIsTheNewestSession) => {
+                state.newest.get(&self.client).cloned().unwrap_or_default()
+            }
+            None if session.is_some_and(Value::is_number) && self.has(Defect::NumbersAreSessions) => {
+                state.newest.get(&self.client).cloned().unwrap_or_default()
+            }
             None => return Err(invalid(&["sessionId"])),
         };
         let text = prompt_text(params, &self.behaviour)?;
+        let session = match state.store.session_beginning_with(&session) {
+            Some(longer) if longer != session && self.has(Defect::SessionsByPrefix) => longer,
+            _ => session,
+        };
         if !state.store.has_session(&session) {
-            if !self.has(Defect::PromptsUnknownSessions) {
+            let again = !self.past.refused.borrow_mut().insert(session.clone());
+            if !self.has(Defect::PromptsUnknownSessions)
+                && !(again && self.has(Defect::RefusedSessionsExistLater))
+            {
                 let code = if self.style(Style::NotFound) { -32002 } else { INVALID_PARAMS };
                 return Err(refuse(code, format!("no session {session:?}")));
             }
@@ -297,6 +425,13 @@ impl Peer<'_> {
         if state.running.contains_key(&session) {
             return Err(refuse(INVALID_REQUEST, "a prompt is running"));
         }
+        let refuses_the_third = self.behaviour.prepares(Defect::ThirdPromptIsRefused);
+        if refuses_the_third && state.store.prompts(&session) > 1 {
+            self.behaviour.took_effect();
+            return Err(refuse(INTERNAL, "the context is full"));
+        }
+        let mut unused = self.past.unused.borrow_mut();
+        unused.take_if(|unused| *unused == session);
         let cancel = Canceller::default();
         let cancelled = cancel.listen();
         state.running.insert(session.clone(), Running { client: self.client, cancel });
@@ -310,6 +445,8 @@ impl Peer<'_> {
             client: self.client,
             id,
             cancelled,
+            number: another(&self.past.counts.prompts) + 1,
+            has_failed: false,
             unsaved: Vec::new(),
         };
         self.service.play(player, text);
@@ -323,10 +460,20 @@ impl Peer<'_> {
         };
         let session = session.and_then(Value::as_str).ok_or_else(|| invalid(&["session_id"]))?;
         let mut state = self.core.lock();
-        if state.running.contains_key(session) {
+        let runs = state.running.contains_key(session);
+        if runs {
             self.note(Happening::Abort);
+            self.past.cancelled.replace(Some(session.to_owned()));
+        }
+        let is_first = !runs || another(&self.past.counts.cancels) == 0;
+        if runs && self.has(Defect::CancelIsAnswered) {
+            self.send(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }));
+        } else if !runs && self.has(Defect::CancelOfNothingIsAnswered) {
+            let answer = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": INVALID_PARAMS, "message": "no prompt" } });
+            self.send_later(&answer, Duration::from_millis(100));
         }
         if self.behaviour.strikes(Defect::IgnoresCancel) {
+        } else if !is_first && self.behaviour.strikes(Defect::CancelsOnce) {
         } else if self.behaviour.strikes(Defect::CancelsEverything) {
             let own = state.running.values().filter(|prompt| prompt.client == self.client);
             own.for_each(|prompt| prompt.cancel.cancel());

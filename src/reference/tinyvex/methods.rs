@@ -1,6 +1,8 @@
 //! The tinyvex methods.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -8,7 +10,11 @@ use tokio_tungstenite::tungstenite::Message;
 use super::State;
 use super::connection::{Answer, Peer};
 use super::faults::Defect;
-use super::rpc::{METHOD_NOT_FOUND, Params, REJECTED, Refusal, invalid, refuse, response};
+use super::past::another;
+use super::rpc::{
+    INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, REJECTED, Refusal, invalid,
+    notification, refuse, response,
+};
 use super::store::Topic;
 use super::streams::{MAX_CHUNK, Wanted};
 use super::styles::Style;
@@ -42,7 +48,10 @@ impl Peer<'_> {
         if self.style(Style::LargeChunks) {
             result["features"]["maxChunkBytes"] = json!(64 * MAX_CHUNK);
         }
+        let again = another(&self.past.counts.connects) > 0;
         self.behaviour.mutate(&mut result, |defect, result| match defect {
+            Defect::LaterChunksHaveNoSize if again => result["features"]["maxChunkBytes"] = json!(0),
+            Defect::LaterConnectionIdsAreNumbers if again => result["sessionId"] = json!(self.client),
             Defect::ChunksUnannounced => result["features"]["chunks"] = json!(false),
             Defect::MaxChunkBytesAsText => result["features"]["maxChunkBytes"] = json!("1024"),
             Defect::NowAsText => result["nowTs"] = json!(jiff::Timestamp::now().to_string()),
@@ -56,7 +65,18 @@ impl Peer<'_> {
     }
 
     pub fn subscribe(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
-        let (sub_id, name, inner) = (params.text("subId")?, params.text("name")?, params.given("params"));
+        let sub_id = match params.get("subId") {
+            Some(Value::Number(number)) if self.has(Defect::SubIdsMayBeNumbers) => {
+                Cow::Owned(number.to_string())
+            }
+            _ => Cow::Borrowed(params.text("subId")?),
+        };
+        let sub_id = sub_id.as_ref();
+        let name = match params.get("name") {
+            None if self.has(Defect::StreamNamesMayLack) => "messagesByThread",
+            _ => params.text("name")?,
+        };
+        let inner = params.given("params");
         let null = Value::Null;
         let inner = match inner {
             Err(_) if self.has(Defect::ParamsMayLack) => &null,
@@ -67,12 +87,24 @@ impl Peer<'_> {
         }
         let last_seq = match params.optional("lastSeq", Value::is_number) {
             Err(_) if self.has(Defect::AnyCursor) => None,
-            last_seq => last_seq?,
+            last_seq => match params.get("lastSeq").and_then(Value::as_str).map(str::parse::<u64>) {
+                Some(Ok(_)) if self.has(Defect::CursorsMayBeDigits) => None,
+                _ => last_seq?,
+            },
         };
         let journal = match params.optional("journal", Value::is_string) {
             Err(_) if self.has(Defect::AnyCursor) => None,
+            Err(_)
+                if params.get("journal").is_some_and(Value::is_number)
+                    && self.has(Defect::JournalsMayBeNumbers) =>
+            {
+                None
+            }
             journal => journal?,
         };
+        if last_seq.is_some() && journal.is_none() && self.has(Defect::ResumeNeedsAJournal) {
+            return Err(invalid(&["journal"]));
+        }
         let wanted = Wanted {
             client: self.client,
             sub_id,
@@ -83,7 +115,16 @@ impl Peer<'_> {
         };
         let mut state = self.core.lock();
         let State { store, streams, .. } = &mut *state;
-        let (mut result, values) = streams.subscribe(store, &wanted)?;
+        let (mut result, values) = streams.subscribe(store, &wanted).map_err(|refusal| {
+            let is_invalid = refusal.code == INVALID_PARAMS;
+            let code =
+                if is_invalid && self.has(Defect::StreamParamsAreInternal) { INTERNAL } else { refusal.code };
+            Refusal { code, ..refusal }
+        })?;
+        let is_known = !self.past.sub_ids.borrow_mut().insert(sub_id.to_owned());
+        if is_known && last_seq.is_none() && self.has(Defect::KnownSubIdsAreResumed) {
+            result["resumed"] = json!(true);
+        }
         if self.has(Defect::StartSeqAsText) {
             result["startSeq"] = json!(result["startSeq"].to_string());
         }
@@ -93,6 +134,14 @@ impl Peer<'_> {
             self.answer(id, &Ok(result.clone()));
         }
         let silent = last_seq.is_none() && self.has(Defect::NoInitialValue);
+        if values.len() > 1 && self.has(Defect::ReplaysAreBatches) {
+            let batch = values.iter().map(|(seq, value)| {
+                let params = json!({ "subId": sub_id, "seq": seq, "value": value });
+                notification("tinyvex/data", params, &self.behaviour)
+            });
+            self.send(&batch.collect());
+            return Ok(Answer::Elsewhere);
+        }
         for (seq, value) in values.iter().filter(|_| !silent) {
             streams.deliver(self.client, sub_id, *seq, value);
         }
@@ -105,10 +154,36 @@ impl Peer<'_> {
     pub fn unsubscribe(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
         let sub_id = match params.text("subId") {
             Err(_) if self.has(Defect::UnsubscribesNothing) => return Ok(Answer::Now(json!({ "ok": true }))),
+            Err(_)
+                if params.get("subId").is_some_and(Value::is_null) && self.has(Defect::UnsubscribesNull) =>
+            {
+                return Ok(Answer::Now(json!({ "ok": true })));
+            }
+            Err(_)
+                if params.get("subId").is_some_and(Value::is_number)
+                    && self.has(Defect::UnsubscribesNumbers) =>
+            {
+                return Ok(Answer::Now(json!({ "ok": true })));
+            }
+            Err(_) if self.has(Defect::UnsubscribesInvalidly) => {
+                return Err(refuse(INVALID_REQUEST, "Invalid Request"));
+            }
             sub_id => sub_id?,
         };
-        if !self.has(Defect::UnsubscribeIsIgnored) {
-            let known = self.core.lock().streams.unsubscribe(self.client, sub_id);
+        let mut state = self.core.lock();
+        let newest = state.streams.newest(self.client, sub_id);
+        let is_first = newest.is_none() || another(&self.past.counts.unsubscribes) == 0;
+        let is_ignored =
+            self.has(Defect::UnsubscribeIsIgnored) || (!is_first && self.has(Defect::UnsubscribesOnce));
+        if !is_ignored {
+            if let Some((seq, value)) = newest
+                && self.has(Defect::LastValueComesLate)
+            {
+                let params = json!({ "subId": sub_id, "seq": seq + 1, "value": value });
+                let late = notification("tinyvex/data", params, &self.behaviour);
+                self.send_later(&late, Duration::from_millis(150));
+            }
+            let known = state.streams.unsubscribe(self.client, sub_id);
             if !known && self.style(Style::RefusesUnknownIds) {
                 return Err(refuse(REJECTED, "SubscriptionNotFound"));
             }
@@ -116,22 +191,32 @@ impl Peer<'_> {
         Ok(Answer::Now(json!({ "ok": true })))
     }
 
-    fn call<'p>(params: &Params<'p>, lenient: bool) -> Result<(&'p str, &'p str, &'p Value), Refusal> {
-        let id = match params.text("requestId") {
-            Err(_) if lenient && params.get("requestId").is_none() => "",
-            id => id?,
+    fn call<'p>(
+        params: &Params<'p>,
+        lenient: bool,
+        numbers: bool,
+    ) -> Result<(Cow<'p, str>, &'p str, &'p Value), Refusal> {
+        let id = match params.get("requestId") {
+            None if lenient => Cow::Borrowed(""),
+            Some(Value::Number(number)) if numbers => Cow::Owned(number.to_string()),
+            _ => Cow::Borrowed(params.text("requestId")?),
         };
         Ok((id, params.text("name")?, params.given("args")?))
     }
 
     pub fn mutation(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
-        let (request_id, name, args) = Self::call(params, self.has(Defect::RequestIdsMayLack))?;
+        let given = params.get("requestId");
+        let may_lack = given.is_none() && self.has(Defect::RequestIdsMayLack);
+        let numbers = given.is_some_and(Value::is_number) && self.has(Defect::RequestIdsMayBeNumbers);
+        let (request_id, name, args) = Self::call(params, may_lack, numbers)?;
+        let request_id = request_id.as_ref();
         if name == "increment" && self.has(Defect::LosesUpdates) {
             return Ok(self.increment_slowly(id, request_id, args));
         }
         let keep = self.has(Defect::FailuresLeaveTraces);
         let mut state = self.core.lock();
         let State { store, streams, .. } = &mut *state;
+        store.hold_back(self.behaviour.prepares(Defect::WritesWithTheNext))?;
         let done = match store.mutate(name, args, keep) {
             Err(refusal) if refusal.code == REJECTED && self.has(Defect::UnknownMutationsAreFine) => {
                 Ok((Value::Null, Vec::new()))
@@ -172,7 +257,15 @@ impl Peer<'_> {
             self.answer(id, &answer);
         }
         if !self.style(Style::NoMutateResult) {
-            streams.notify(self.client, "tinyvex/mutate_result", announced);
+            if let Some(id) = id
+                && self.has(Defect::MutateResultsHaveIds)
+            {
+                let mut frame = notification("tinyvex/mutate_result", announced, &self.behaviour);
+                frame["id"] = id.clone();
+                self.send(&frame);
+            } else {
+                streams.notify(self.client, "tinyvex/mutate_result", announced);
+            }
         }
         if first {
             self.answer(id, &answer);
@@ -198,7 +291,9 @@ impl Peer<'_> {
         let mut result = json!({ "requestId": request_id, "value": value });
         if self.behaviour.strikes(Defect::OwnRequestIds) {
             result["requestId"] = json!("r-1")
-        } else if self.behaviour.strikes(Defect::NoMutationValue) {
+        } else if self.behaviour.strikes(Defect::NoMutationValue)
+            || (value.is_null() && self.behaviour.strikes(Defect::NullsAreNoValues))
+        {
             result.as_object_mut().map(|result| result.remove("value"));
         }
         result
@@ -226,10 +321,12 @@ impl Peer<'_> {
     }
 
     pub fn action(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
-        let (request_id, name, args) = Self::call(params, false)?;
+        let may_lack = params.get("requestId").is_none() && self.has(Defect::ActionIdsMayLack);
+        let (request_id, name, args) = Self::call(params, may_lack, false)?;
         let value = match name {
             "echo" => args.clone(),
             _ if self.has(Defect::ActionsNeverFail) => Value::Null,
+            "fail" if self.has(Defect::FailedActionsHaveResults) => json!({ "error": "ActionFailed" }),
             "fail" => return Err(refuse(REJECTED, "ActionFailed")),
             _ => return Err(refuse(REJECTED, format!("no action {name:?}"))),
         };
@@ -257,7 +354,11 @@ impl Peer<'_> {
         Ok(Answer::Now(json!({ "ok": true })))
     }
 
-    pub fn ping(&self, is_request: bool, params: &Params<'_>) -> Result<Answer, Refusal> {
+    pub fn ping(&self, id: Option<&Value>, has_params: bool, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let is_request = id.is_some();
+        if !has_params && self.has(Defect::PingNeedsParams) {
+            return Err(invalid(&[]));
+        }
         let t = match params.optional("t", Value::is_number) {
             Err(_) if self.has(Defect::AnyPing) => None,
             t => t?,
@@ -274,6 +375,21 @@ impl Peer<'_> {
         if t.is_none() && self.has(Defect::PingNeedsT) {
             return Err(invalid(&["t"]));
         }
+        self.behaviour.mutate(&mut result, |defect, result| match (defect, t) {
+            (Defect::EmptyPingsHaveNull, None) if is_request => *result = Value::Null,
+            (Defect::EmptyPingsHaveNullT, None) if is_request => result["t"] = Value::Null,
+            (Defect::EmptyPongsHaveNull, None) if !is_request => result["t"] = Value::Null,
+            (Defect::FractionsOfTAreCut, Some(t)) if t.is_f64() => {
+                result["t"] = json!(t.as_f64().unwrap_or_default().trunc());
+            }
+            _ => {}
+        });
+        if let Some(id) = id
+            && self.behaviour.prepares(Defect::PingsShareT)
+        {
+            self.ping_later(id.clone(), t);
+            return Ok(Answer::Elsewhere);
+        }
         if is_request && self.style(Style::PongsToo) {
             self.core.lock().streams.notify(self.client, "tinyvex/pong", result.clone());
         }
@@ -284,5 +400,22 @@ impl Peer<'_> {
             self.core.lock().streams.notify(self.client, "tinyvex/pong", result.clone());
         }
         Ok(Answer::Now(result))
+    }
+
+    /// Answers a ping some time later, with the t that the newest one has then.
+    fn ping_later(&self, id: Value, t: Option<&Value>) {
+        let (shared, outbox, behaviour) =
+            (self.past.newest_t.clone(), self.outbox.clone(), self.behaviour.clone());
+        let own = t.cloned();
+        shared.set(own.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let t = shared.get();
+            if t != own {
+                behaviour.took_effect();
+            }
+            let result = t.map_or_else(|| json!({}), |t| json!({ "t": t }));
+            outbox.send(Message::text(response(&id, &Ok(result), &behaviour).to_string()));
+        });
     }
 }

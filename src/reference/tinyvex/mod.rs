@@ -4,6 +4,7 @@ mod agent;
 mod connection;
 mod faults;
 mod methods;
+mod past;
 mod rpc;
 mod spelling;
 mod store;

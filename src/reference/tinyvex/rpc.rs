@@ -57,6 +57,12 @@ pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Request, Box<(
     };
     let body = match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(body)) => body,
+        Ok(Value::String(text))
+            if serde_json::from_str::<Value>(&text).is_ok_and(|inner| inner.is_object())
+                && behaviour.strikes(Defect::TextsAreRead) =>
+        {
+            return read(text.as_bytes(), behaviour);
+        }
         Ok(_) if behaviour.strikes(Defect::ScalarsAreParseErrors) => {
             return Err(bad(Value::Null, PARSE));
         }
@@ -68,7 +74,9 @@ pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Request, Box<(
     let told = id.clone().filter(|_| readable).unwrap_or_default();
     let version = body.get("jsonrpc") == Some(&json!("2.0")) || behaviour.strikes(Defect::AnyVersion);
     let Some(method) = body.get("method").and_then(Value::as_str).filter(|_| version && readable) else {
-        return Err(bad(told, INVALID_REQUEST));
+        let is_unknown =
+            version && !body.contains_key("method") && behaviour.strikes(Defect::NoMethodIsUnknown);
+        return Err(bad(told, if is_unknown { METHOD_NOT_FOUND } else { INVALID_REQUEST }));
     };
     Ok(Request { id, method: method.to_owned(), params: body.get("params").cloned() })
 }
@@ -106,13 +114,25 @@ pub(super) fn prompt_text(params: &Params<'_>, behaviour: &Behaviour) -> Result<
     {
         return Ok(text.to_owned());
     }
-    let blocks = prompt.as_array().ok_or_else(|| invalid(&["prompt"]))?;
+    let blocks = match prompt {
+        Value::Array(blocks) => blocks.as_slice(),
+        Value::Object(_) if behaviour.strikes(Defect::PromptMayBeOneBlock) => std::slice::from_ref(prompt),
+        _ => return Err(invalid(&["prompt"])),
+    };
     let mut text = Vec::new();
     for block in blocks {
         let field = |name: &str| block.get(name).and_then(Value::as_str);
         let said = match field("type") {
+            Some("text") if field("text") == Some("") && behaviour.strikes(Defect::EmptyTextIsRefused) => {
+                None
+            }
             Some("text") => field("text").map(str::to_owned),
             Some("resource_link") if behaviour.strikes(Defect::RefusesLinks) => None,
+            Some("resource_link")
+                if field("title").is_none() && behaviour.strikes(Defect::LinksNeedTitles) =>
+            {
+                None
+            }
             Some("resource_link") => {
                 field("name").zip(field("uri")).map(|(name, uri)| format!("[{name}]({uri})"))
             }
@@ -123,7 +143,10 @@ pub(super) fn prompt_text(params: &Params<'_>, behaviour: &Behaviour) -> Result<
             }
             _ => None,
         };
-        text.push(said.ok_or_else(|| invalid(&["prompt"]))?);
+        match said {
+            None if behaviour.strikes(Defect::BadBlocksAreSkipped) => {}
+            said => text.push(said.ok_or_else(|| invalid(&["prompt"]))?),
+        }
     }
     Ok(text.join("\n"))
 }
@@ -152,6 +175,9 @@ pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, behaviour: &
         (Defect::NeitherResultNorError, Ok(result)) if *result == json!({ "ok": true }) => {
             frame.as_object_mut().map(|frame| frame.remove("result"));
         }
+        (Defect::MutationsHaveNullErrors, Ok(result)) if result.get("requestId").is_some() => {
+            frame["error"] = Value::Null;
+        }
         (Defect::NullIdsInErrors, Err(_)) => frame["id"] = Value::Null,
         (Defect::ErrorCodesAsText, Err(refusal)) => frame["error"]["code"] = json!(refusal.code.to_string()),
         (Defect::PathAsText, Err(Refusal { data: Some(data), .. })) if data.get("path").is_some() => {
@@ -169,15 +195,37 @@ pub(super) fn notification(method: &str, params: Value, behaviour: &Behaviour) -
     if behaviour.style(Style::MoreFields) {
         frame["params"]["_meta"] = json!({});
     }
+    let is_data = method == "tinyvex/data";
     behaviour.mutate(&mut frame, |defect, frame| match defect {
         Defect::NoVersion => {
             frame.as_object_mut().map(|frame| frame.remove("jsonrpc"));
         }
         Defect::NotificationsHaveIds => frame["id"] = json!(0),
         Defect::BareNames => frame["method"] = json!(method.trim_start_matches("tinyvex/")),
+        _ if is_data => deform(defect, frame),
         _ => {}
     });
     frame
+}
+
+/// What defects make of a tinyvex/data.
+fn deform(defect: Defect, frame: &mut Value) {
+    let params = frame["params"].clone();
+    match defect {
+        Defect::ListsAreSentFlat if params["value"].as_array().is_some_and(|list| list.len() > 1) => {
+            frame.as_object_mut().map(|frame| frame.remove("params"));
+            for (name, value) in params.as_object().into_iter().flatten() {
+                frame[name.as_str()] = value.clone();
+            }
+        }
+        Defect::NumbersAreSentByPosition if params["value"].is_number() => {
+            frame["params"] = json!([params["subId"], params["seq"], params["value"]]);
+        }
+        Defect::ParamsAreEncodedTwice if !params.to_string().is_ascii() => {
+            frame["params"] = json!(params.to_string());
+        }
+        _ => {}
+    }
 }
 
 /// JSON text with the keys of every object sorted.
@@ -194,6 +242,31 @@ pub(super) fn canonical(value: &Value) -> String {
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
         other => other.to_string(),
+    }
+}
+
+/// JSON text with the keys of the outermost object sorted, and those within as they come.
+pub(super) fn canonical_outside(value: &Value) -> String {
+    let mut members: Vec<(&String, &Value)> = value.as_object().into_iter().flatten().collect();
+    members.sort_unstable_by_key(|(key, _)| *key);
+    format!("{members:?}")
+}
+
+/// A value whose lists are sorted and whose members that are null are gone, as `lists` and `nulls` say.
+pub(super) fn simplified(value: &Value, lists: bool, nulls: bool) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, value)| !nulls || !value.is_null());
+            kept.map(|(key, value)| (key.clone(), simplified(value, lists, nulls))).collect()
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(|item| simplified(item, lists, nulls)).collect();
+            if lists {
+                items.sort_by_key(canonical);
+            }
+            Value::Array(items)
+        }
+        other => other.clone(),
     }
 }
 

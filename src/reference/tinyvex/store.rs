@@ -24,6 +24,9 @@ const COMPACT_FROM: u64 = 16 << 20;
 pub(super) struct Store {
     tables: Tables,
     journal: Journal,
+    /// What a defect keeps from the disk, and whether it does so now.
+    held: Vec<Change>,
+    holds_back: bool,
 }
 
 #[derive(Default)]
@@ -46,7 +49,7 @@ struct Stream {
 }
 
 /// One change. Values are kept as JSON text, for they nest as deeply as a reader takes.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum Change {
     Append { thread: String, text: String },
     SetCounter { name: String, value: i64 },
@@ -102,7 +105,8 @@ impl Store {
             length += line.len() as u64;
         }
         file.set_len(length)?;
-        Ok(Self { tables, journal: Journal { disk: disk.clone(), length, compacted: length } })
+        let journal = Journal { disk: disk.clone(), length, compacted: length };
+        Ok(Self { tables, journal, held: Vec::new(), holds_back: false })
     }
 
     // ---- reading ------------------------------------------------------------------------------------------------
@@ -122,6 +126,27 @@ impl Store {
 
     pub fn has_session(&self, id: &str) -> bool {
         self.tables.sessions.contains(id)
+    }
+
+    /// The first session whose id begins so.
+    pub fn session_beginning_with(&self, text: &str) -> Option<String> {
+        let next = self.tables.sessions.range(text.to_owned()..).next();
+        next.filter(|id| !text.is_empty() && id.starts_with(text)).cloned()
+    }
+
+    /// How many prompts a session has had.
+    pub fn prompts(&self, session: &str) -> usize {
+        self.entries_of(session, "user")
+    }
+
+    /// Whether something that the agent said is in the history of a session.
+    pub fn has_spoken(&self, session: &str) -> bool {
+        self.entries_of(session, "agent") > 0
+    }
+
+    fn entries_of(&self, session: &str, role: &str) -> usize {
+        let entries = self.tables.history.get(session).into_iter().flatten();
+        entries.filter(|entry| parse(entry)["role"] == role).count()
     }
 
     pub fn history(&self, session: &str) -> Value {
@@ -229,6 +254,18 @@ impl Store {
         self.commit(vec![Change::SetCounter { name: name.to_owned(), value }])
     }
 
+    /// Whether what follows is kept from the disk until this is said again, under a defect.
+    pub fn hold_back(&mut self, does: bool) -> io::Result<()> {
+        self.holds_back = does;
+        let held = std::mem::take(&mut self.held);
+        if held.is_empty() { Ok(()) } else { self.journal.append(&held) }
+    }
+
+    /// Whether something is kept from the disk.
+    pub fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Writes a transaction down, then carries it out.
     fn commit(&mut self, changes: Vec<Change>) -> io::Result<()> {
         shortage::note_result(self.written(changes))
@@ -238,7 +275,11 @@ impl Store {
         if changes.is_empty() {
             return Ok(());
         }
-        self.journal.append(&changes)?;
+        if self.holds_back {
+            self.held.extend(changes.iter().cloned());
+        } else {
+            self.journal.append(&changes)?;
+        }
         changes.into_iter().for_each(|change| self.tables.apply(change));
         if self.journal.is_over_limit() {
             self.journal.rewrite(&self.tables)?;

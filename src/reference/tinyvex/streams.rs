@@ -1,13 +1,15 @@
 //! Streams: one computation each, any number of subscribers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Behaviour;
 use super::faults::Defect;
-use super::rpc::{REJECTED, Refusal, canonical, invalid, notification, refuse};
+use super::rpc::{
+    REJECTED, Refusal, canonical, canonical_outside, invalid, notification, refuse, simplified,
+};
 use super::store::{Store, Topic};
 use super::styles::Style;
 use crate::reference::engine::clients::Clients;
@@ -41,6 +43,8 @@ pub(super) struct Streams {
     /// How often each stream was computed.
     computed: HashMap<String, u64>,
     transitions: u64,
+    /// Streams with the subIds under which they were subscribed, for a defect.
+    known: BTreeSet<(String, String)>,
     /// The newest seq of each subscription, under a style that counts so.
     own: BTreeMap<(u64, String), u64>,
     behaviour: Behaviour,
@@ -107,8 +111,18 @@ impl Streams {
             Defect::KeysAreCut if wanted.name == "messagesByThread" => {
                 *params = params.chars().take(22).collect();
             }
+            Defect::InnerKeyOrderMatters => *params = canonical_outside(wanted.params),
+            Defect::ListsAreSorted => *params = canonical(&simplified(wanted.params, true, false)),
+            Defect::NullsAreAbsent => *params = canonical(&simplified(wanted.params, false, true)),
+            Defect::TrueIsOne => *params = params.replace(":true", ":1"),
+            Defect::ParamsInLowerCase => *params = params.to_lowercase(),
             _ => {}
         });
+        if topic(wanted.name, wanted.params).is_ok_and(|topic| matches!(topic, Some(Topic::Thread(_))))
+            && self.has(Defect::NamesDoNotMatter)
+        {
+            return params;
+        }
         format!("{} {params}", wanted.name)
     }
 
@@ -120,13 +134,23 @@ impl Streams {
             Some(Topic::Thread(thread)) if name == "threadStats" => {
                 json!({ "params": params, "messages": store.count(&thread), "computations": count })
             }
-            Some(Topic::Thread(thread)) => store.messages(&thread),
+            Some(Topic::Thread(thread)) => self.ordered(store.messages(&thread)),
             Some(Topic::Counter(name)) => json!(store.counter(&name)),
             Some(Topic::Session(session)) if self.style(Style::JoinedHistory) => {
                 joined(store.history(&session))
             }
             Some(Topic::Session(session)) => store.history(&session),
-            None => json!({ "params": params }),
+            None => {
+                let mut value = json!({ "params": params });
+                self.behaviour.mutate(&mut value, |defect, value| {
+                    let members =
+                        value["params"].as_object_mut().filter(|_| defect == Defect::WrapsFractions);
+                    for (_, member) in members.into_iter().flatten().filter(|(_, member)| member.is_f64()) {
+                        *member = json!({ "$float": member.to_string() });
+                    }
+                });
+                value
+            }
         };
         Ok(match value {
             Value::Number(number) if self.behaviour.strikes(Defect::WrapsIntegers) => {
@@ -136,7 +160,28 @@ impl Streams {
         })
     }
 
+    /// The messages of a thread, in the order of their making unless under a defect.
+    fn ordered(&self, mut messages: Value) -> Value {
+        self.behaviour.mutate(&mut messages, |defect, messages| match (defect, messages.as_array_mut()) {
+            (Defect::NewestFirst, Some(messages)) => messages.reverse(),
+            (Defect::MessagesByText, Some(messages)) => messages.sort_by_key(|each| each["text"].to_string()),
+            _ => {}
+        });
+        messages
+    }
+
     // ---- subscriptions ------------------------------------------------------------------------------------------
+
+    /// Whether a client has a subscription.
+    pub fn has_client(&self, client: u64) -> bool {
+        self.chosen.keys().any(|(known, _)| *known == client)
+    }
+
+    /// The newest seq and value of a subscription.
+    pub fn newest(&self, client: u64, sub_id: &str) -> Option<(u64, Value)> {
+        let live = self.live.get(self.chosen.get(&(client, sub_id.to_owned()))?)?;
+        Some((live.seq, live.value.clone()))
+    }
 
     /// Adds a subscription. The result, and what is to be sent after it, by seq.
     pub fn subscribe(
@@ -162,11 +207,19 @@ impl Streams {
         {
             return Err(refuse(REJECTED, "the journal is unknown"));
         }
+        let is_new = self.known.insert((key.clone(), wanted.sub_id.to_owned()));
+        if is_new && resumable.is_some() && self.has(Defect::ResumesOnlyItsSubId) {
+            return Err(refuse(REJECTED, "another subscription's lastSeq"));
+        }
+        let is_respelt =
+            self.live.get(&key).is_some_and(|live| live.params.to_string() != wanted.params.to_string());
+        let resumable = resumable.filter(|_| !(is_respelt && self.has(Defect::ResumesByText)));
         self.refresh(store, &key, wanted, topic)?;
         let is_never_resumed =
             self.style(Style::OwnSeqs) || (self.style(Style::JournalsUnused) && wanted.journal.is_some());
         let step = self.step();
         let Some(live) = self.live.get_mut(&key) else { return Err(refuse(REJECTED, "gone")) };
+        let is_shared = !live.subscribers.is_empty();
         let mut missed = match resumable {
             Some((last, (seq, journal, _)))
                 if (last <= seq && wanted.journal.is_none_or(|given| given == journal))
@@ -207,6 +260,9 @@ impl Streams {
         live.subscribers.push((wanted.client, wanted.sub_id.to_owned()));
         let journal = live.journal.clone();
         self.chosen.insert((wanted.client, wanted.sub_id.to_owned()), key);
+        if is_shared && wanted.last_seq.is_none() && self.has(Defect::NoValueForTheSecond) {
+            values.clear();
+        }
         if self.has(Defect::ComputesForEach)
             && let Some((_, newest)) = values.last_mut()
         {
@@ -217,13 +273,19 @@ impl Streams {
             false => start,
         };
         let start = if self.has(Defect::StartSeqAhead) { start + 5 } else { start };
+        let start = if is_shared && self.has(Defect::SharedStartsAreAhead) { start + 1 } else { start };
         let own = self.style(Style::OwnSeqs);
         if own {
             self.own.insert((wanted.client, wanted.sub_id.to_owned()), 0);
         }
         let start = if own { 1 } else { start };
-        let resumed = resumed || self.has(Defect::AlwaysResumed);
+        let resumed = resumed
+            || self.has(Defect::AlwaysResumed)
+            || (is_shared && wanted.last_seq.is_none() && self.has(Defect::SharedStreamsAreResumed));
         let mut result = json!({ "accepted": true, "resumed": resumed, "startSeq": start });
+        if is_shared && self.has(Defect::SharedStreamsAreNumbers) {
+            result["accepted"] = json!(1);
+        }
         if self.style(Style::JournalInResult) {
             result["journal"] = json!(journal);
         }
@@ -270,7 +332,22 @@ impl Streams {
 
     /// Ends a subscription; whether there was one.
     pub fn unsubscribe(&mut self, client: u64, sub_id: &str) -> bool {
+        for (client, sub_id) in self.ended_besides(client, sub_id) {
+            self.release(client, &sub_id, false);
+        }
         self.release(client, sub_id, self.has(Defect::UnsubscribesAll))
+    }
+
+    /// The other subscriptions that end with one, under a defect.
+    fn ended_besides(&self, client: u64, sub_id: &str) -> Vec<(u64, String)> {
+        let Some(stream) = self.chosen.get(&(client, sub_id.to_owned())) else { return Vec::new() };
+        let ended = self.chosen.iter().filter(|((other, id), key)| {
+            let (is_own, is_same) = (*other == client, id == sub_id);
+            (is_own && !is_same && *key == stream && self.has(Defect::UnsubscribesTheStream))
+                || (is_own && !is_same && id.starts_with(sub_id) && self.has(Defect::UnsubscribesLongerIds))
+                || (!is_own && is_same && id.len() > 8 && self.has(Defect::UnsubscribesNamesakes))
+        });
+        ended.map(|(chosen, _)| chosen.clone()).collect()
     }
 
     fn release(&mut self, client: u64, sub_id: &str, all: bool) -> bool {
@@ -336,7 +413,17 @@ impl Streams {
             live.value = value;
             store.log(&key, live.seq, &live.journal, &live.value)?;
             let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
-            for (client, sub_id) in subscribers {
+            for (index, (client, sub_id)) in subscribers.iter().enumerate() {
+                let (client, sub_id) = (*client, sub_id.clone());
+                let is_followed = subscribers.iter().skip(index + 1).any(|(other, _)| *other == client);
+                if (is_followed && self.has(Defect::OneUpdateForAConnection))
+                    || (index > 0 && self.has(Defect::UpdatesTheFirst))
+                {
+                    continue;
+                }
+                if by == Some(client) && self.has(Defect::AuthorsAreToldTwice) {
+                    self.deliver(client, &sub_id, seq, &value);
+                }
                 if by.is_some_and(|by| by != client) && self.has(Defect::TellsTheAuthorOnly) {
                     continue;
                 }
@@ -365,6 +452,8 @@ impl Streams {
                 json!({ "subId": sub_id, "code": "STREAM_FAILED", "message": "the stream broke" });
             if self.behaviour.strikes(Defect::FailsInSilence) {
                 continue;
+            } else if self.behaviour.strikes(Defect::StreamErrorsAreMute) {
+                params.as_object_mut().map(|params| params.remove("message"));
             } else if self.behaviour.strikes(Defect::StreamErrorsAreNumbers) {
                 params["code"] = json!(REJECTED)
             }
@@ -377,10 +466,11 @@ impl Streams {
     /// Sends a value to a subscriber, in chunks if it is large.
     pub fn deliver(&mut self, client: u64, sub_id: &str, seq: u64, value: &Value) {
         let mut sub_id = sub_id.to_owned();
-        self.behaviour.mutate(&mut sub_id, |defect, sub_id| {
-            if defect == Defect::SubIdsInLowerCase {
-                *sub_id = sub_id.to_lowercase();
-            }
+        self.behaviour.mutate(&mut sub_id, |defect, sub_id| match defect {
+            Defect::SubIdsInLowerCase => *sub_id = sub_id.to_lowercase(),
+            Defect::SubIdsAreComposed => *sub_id = sub_id.replace("e\u{301}", "é"),
+            Defect::SubIdsAreTrimmed => *sub_id = sub_id.trim().to_owned(),
+            _ => {}
         });
         let client = if sub_id.len() > 8 && self.behaviour.strikes(Defect::LongSubIdsAreGlobal) {
             // The first client that chose the same subId.
@@ -412,6 +502,9 @@ impl Streams {
             Defect::NoValue => {
                 params.as_object_mut().map(|params| params.remove("value"));
             }
+            Defect::EmptyListsAreLeftOut if value.as_array().is_some_and(Vec::is_empty) => {
+                params.as_object_mut().map(|params| params.remove("value"));
+            }
             Defect::JournalsAreNumbers => params["journal"] = json!(7),
             _ => {}
         });
@@ -426,6 +519,12 @@ impl Streams {
         let base = usize::from(self.style(Style::PartsFromOne));
         let pieces = cut(text, size);
         let total = pieces.len();
+        let mut seq = seq;
+        self.behaviour.mutate(&mut seq, |defect, seq| match defect {
+            Defect::ChunksBeginAnew => *seq = 1,
+            Defect::ChunksCountTwice => *seq += 1,
+            _ => {}
+        });
         for (part, piece) in pieces.iter().enumerate() {
             let mut params = json!({
                 "subId": sub_id, "seq": seq, "chunk": piece, "part": part + base, "total": total,
@@ -443,6 +542,12 @@ impl Streams {
                 params["part"] = json!(part.to_string())
             }
             self.notify(client, "tinyvex/transitionChunk", params);
+        }
+        let Some(outbox) = self.clients.get(&client) else { return };
+        if self.behaviour.strikes(Defect::ChunksEndWithEmptyText) {
+            outbox.send(Message::text(""));
+        } else if total > 4 && self.behaviour.strikes(Defect::ClosesAfterManyChunks) {
+            outbox.send(Message::Close(None));
         }
     }
 
