@@ -41,7 +41,7 @@ faults! {
     AnyContentIsTakenLate "any-content-is-taken-late" "Content that is not a string is refused, and starts a turn 250 ms later." ["CO-SM-3"];
     NullAgentIsRefused "null-agent-is-refused" "agent_id null is refused." ["CO-SM-5"];
     NullAgentIsRefusedLater "null-agent-is-refused-later" "After a message with an agent_id, agent_id null is refused." ["CO-SM-5"];
-    NamelessAreIgnored "nameless-are-ignored" "After a message with an agent_id, one without is ignored." ["CO-SM-4"];
+    NamelessAreIgnored "nameless-are-ignored" "After a message with an agent_id, one without or with null is ignored." ["CO-SM-4", "CO-SM-5"];
     NamelessAreRefusedLater "nameless-are-refused-later" "After two messages with an agent_id, one without is refused." ["CO-SM-4"];
     UnknownAgentSticks "unknown-agent-sticks" "After a message to an unknown agent, those without agent_id or with null go to it, too." ["CO-SM-4", "CO-SM-5"];
     NamedAgentIsRefused "named-agent-is-refused" "A message with an agent_id is refused." ["CO-SM-6"];
