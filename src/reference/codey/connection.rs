@@ -17,6 +17,9 @@ use crate::reference::Socket;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients;
 
+/// Bytes of a message that are too many for a defect.
+const LONG: usize = 60_000;
+
 /// Serves a connection until it ends. All of it is one task: what a message sets off goes as far as it can before the
 /// next message is read, so that a Pong comes after everything that had to be said.
 pub(super) async fn serve(service: &Service, socket: Socket) {
@@ -45,6 +48,11 @@ pub(super) async fn serve(service: &Service, socket: Socket) {
             Some(()) = jobs.next() => {}
             message = stream.next() => {
                 match message {
+                    Some(Ok(Message::Text(text)))
+                        if text.len() > LONG && session.has(Defect::LongMessagesClose) =>
+                    {
+                        session.hang_up();
+                    }
                     Some(Ok(Message::Text(text))) => {
                         if !std::mem::replace(&mut greeted, true) {
                             session.hello();
@@ -53,12 +61,7 @@ pub(super) async fn serve(service: &Service, socket: Socket) {
                     }
                     Some(Ok(Message::Binary(bytes))) => peer.take(&bytes),
                     // Reading on sends the answer to a close.
-                    Some(Ok(Message::Close(_))) => {
-                        peer.gone();
-                        if session.has(Defect::CloseIsNotAnswered) {
-                            break;
-                        }
-                    }
+                    Some(Ok(Message::Close(_))) => peer.gone(),
                     Some(Ok(Message::Ping(_))) if session.has(Defect::PingFrameCloses) => session.hang_up(),
                     Some(Ok(Message::Pong(_))) if session.has(Defect::PongFrameCloses) => session.hang_up(),
                     Some(Ok(_)) => {}

@@ -3,7 +3,7 @@
 use crate::reference::faults::faults;
 
 faults! {
-    CloseIsNotAnswered "close-is-not-answered" "A close frame is not answered: the connection is cut." ["CO-CN-1"];
+    LongMessagesClose "long-messages-close" "A message of more than 60,000 bytes ends the connection." ["CO-CN-1"];
     PingFrameCloses "ping-frame-closes" "A ping frame ends the connection." ["CO-CN-1"];
     PongFrameCloses "pong-frame-closes" "An unsolicited pong frame ends the connection." ["CO-CN-1"];
     BinaryFrames "binary-frames" "TextDelta is sent as a binary message." ["CO-CN-9"];
@@ -41,9 +41,9 @@ faults! {
     AnyContentIsTakenLate "any-content-is-taken-late" "Content that is not a string is refused, and starts a turn 250 ms later." ["CO-SM-3"];
     NullAgentIsRefused "null-agent-is-refused" "agent_id null is refused." ["CO-SM-5"];
     NullAgentIsRefusedLater "null-agent-is-refused-later" "After a message with an agent_id, agent_id null is refused." ["CO-SM-5"];
-    NamelessAreIgnored "nameless-are-ignored" "After a message with an agent_id, one without is ignored." ["CO-SM-4"];
+    NamelessAreIgnored "nameless-are-ignored" "After a message with an agent_id, one without or with null is ignored." ["CO-SM-4", "CO-SM-5"];
     NamelessAreRefusedLater "nameless-are-refused-later" "After two messages with an agent_id, one without is refused." ["CO-SM-4"];
-    UnknownAgentSticks "unknown-agent-sticks" "After a message to an unknown agent, those without agent_id go to it, too." ["CO-SM-4"];
+    UnknownAgentSticks "unknown-agent-sticks" "After a message to an unknown agent, those without agent_id or with null go to it, too." ["CO-SM-4", "CO-SM-5"];
     NamedAgentIsRefused "named-agent-is-refused" "A message with an agent_id is refused." ["CO-SM-6"];
     SilentOnUnknownAgent "silent-on-unknown-agent" "A message to an unknown agent is ignored." ["CO-SM-6"];
     AnyAgentIsTaken "any-agent-is-taken" "agent_id of a wrong type is ignored." ["CO-SM-7"];
@@ -205,7 +205,7 @@ faults! {
     FailsSilently "fails-silently" "A failure of the provider is not reported." ["CO-ER-7"];
     ServerTypesAct "server-types-act" "A Finished from a client withdraws the pending calls." ["CO-ER-9"];
     RubbishCancels "rubbish-cancels" "An invalid message cancels the turn." ["CO-ER-10"];
-    RubbishLosesText "rubbish-loses-text" "After an invalid message during a turn the next piece of text is missing." ["CO-ER-10"];
+    RubbishLosesText "rubbish-loses-text" "After an invalid message during a turn the next piece of text is missing." ["CO-ER-10", "CO-ER-9"];
     RubbishApproves "rubbish-approves" "An invalid message approves the oldest pending call." ["CO-ER-10", "CO-ER-9", "CO-TL-9"];
     ApprovalIsARule "approval-is-a-rule" "One approval allows all later calls of the tool." ["CO-CF-2"];
     ApprovalIsRemembered "approval-is-remembered" "One approval allows all later calls of the tool with the same params." ["CO-CF-2"];

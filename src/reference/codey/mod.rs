@@ -78,9 +78,8 @@ impl Sessions {
     /// The id of an open session that lends it. One whose borrowers are not all there any more keeps it: who comes back is to have
     /// another id than before.
     fn lend(&self, borrower: &Arc<Session>, would_lend: fn(&Inner) -> bool) -> Option<String> {
-        let is_there = |session: &Weak<Session>| {
-            session.upgrade().is_some_and(|session| !session.lock().badge.gone)
-        };
+        let is_there =
+            |session: &Weak<Session>| session.upgrade().is_some_and(|session| !session.lock().badge.gone);
         let mut open = self.open.iter().filter_map(Weak::upgrade);
         let lender = open.find(|session| {
             let (lends, borrowers) = {
