@@ -259,7 +259,7 @@ faults! {
     AskingForgetsIds "asking-forgets-ids" "A client_msg_id that is repeated while a call waits adds its text once more." ["MC-IDM-1"];
     NoIdIsAnId "no-id-is-an-id" "A send without client_msg_id is treated as a repeat if it has the text of a run that had none either." ["MC-IDM-6"];
     IdsIgnoreCase "ids-ignore-case" "client_msg_ids are compared regardless of letter case." ["MC-IDM-5"];
-    IdsAreCut "ids-are-cut" "client_msg_ids are compared by their first 32 characters." ["MC-IDM-5"];
+    IdsAreCut "ids-are-cut" "client_msg_ids are compared by their first 32 characters." ["MC-IDM-5", "MC-SND-4"];
     ToolsAreCleanedUp "tools-are-cleaned-up" "For 600 ms after an abort that stopped a tool, send is refused as BUSY." ["MC-ABT-9"];
     BusyAfterFailure "busy-after-failure" "After a run that failed every send is refused as if it were active." ["MC-LIFE-11", "MC-LIFE-12", "MC-LIFE-2", "MC-LIFE-3", "MC-TI-10"];
     BusyAfterDenial "busy-after-two-denials" "After a run with two denied calls every send is refused as if it were active." ["MC-LIFE-11"];
@@ -272,7 +272,7 @@ faults! {
     DenialsNameNoCall "denials-name-no-call" "approval_decision of a denial has a call_id that no call has." ["MC-APR-14"];
     ToolsIgnoreAborts "tools-ignore-aborts" "An abort while a tool runs is accepted and ignored." ["MC-ABT-1"];
     SecondAbortHangs "second-abort-hangs" "The second run that is aborted stays aborting." ["MC-ABT-1", "MC-ABT-4", "MC-ABT-8"];
-    AbortIsForTwo "abort-is-for-two" "An abort while a call waits aborts the next run, too." ["MC-ABT-9"];
+    AbortIsForTwo "abort-is-for-two" "An abort while a call waits aborts the next run, too." ["MC-ABT-9", "MC-APR-1", "MC-APR-4"];
     AbortKnowsTheFirstRun "abort-knows-the-first-run" "abort with the active run's id is refused from the second run on." ["MC-ABT-4"];
     NamedAbortsWait "named-aborts-wait" "abort with the active run's id is refused while a call waits." ["MC-ABT-4"];
     AbortRemembersTheName "abort-remembers-the-name" "Once a run was aborted by its id, abort without run_id is refused." ["MC-ABT-3"];
@@ -322,7 +322,7 @@ faults! {
     SnapshotArgsAreText "snapshot-args-are-text" "args of a tool_call in a snapshot is a string." ["MC-SNP-4", "MC-TI-14"];
     SnapshotHasOutput "snapshot-has-output" "A function_call_output in a snapshot has a string as output instead of result." ["MC-SNP-4", "MC-TI-14"];
     TranscriptOfTwoRuns "transcript-of-two-runs" "A snapshot has the transcript of the last two runs." ["MC-SNP-4", "MC-SNP-9"];
-    TranscriptIsReversed "transcript-is-reversed" "The transcript of a snapshot begins with the newest item." ["MC-SNP-4", "MC-SNP-7", "MC-SNP-9"];
+    TranscriptIsReversed "transcript-is-reversed" "The transcript of a snapshot begins with the newest item." ["MC-SNP-4"];
     ReasoningWithoutEventId "reasoning-without-event-id" "reasoning has no event_id." ["MC-ENV-7", "MC-ORD-5", "MC-TI-7"];
     AbortingWithoutEventId "aborting-without-event-id" "The status aborting has no event_id." ["MC-ENV-7", "MC-LIFE-7", "MC-ORD-5"];
     TurnDoneWithoutEventId "turn-done-without-event-id" "turn_done has no event_id." ["MC-ENV-7", "MC-LIFE-10", "MC-ORD-5"];
@@ -339,7 +339,7 @@ faults! {
     FailureIsNotOver "failure-is-not-over" "finished_at of a failed run is null." ["MC-RUN-5"];
     CapabilitiesAreEnough "capabilities-are-enough" "hello without v is taken if it has client_capabilities and opens a new session." ["MC-VER-5"];
     OldSessionsNeedThem "old-sessions-need-capabilities" "hello without client_capabilities is refused if it names a session." ["MC-HS-11"];
-    TheUnskilledAreNotWelcome "the-unskilled-are-not-welcome" "hello without client_capabilities is answered by a snapshot only." ["MC-HS-11", "MC-HS-2"];
+    TheUnskilledAreNotWelcome "the-unskilled-are-not-welcome" "hello without client_capabilities is answered by a snapshot only." ["MC-HS-2"];
     FalseIsNoQuestion "false-is-no-question" "get_snapshot is not answered if include_transcript_window is false." ["MC-SNP-1"];
     SeenRunsAreGone "seen-runs-are-gone" "A client's second snapshot of an idle session has no run_state." ["MC-SNP-10"];
     WindowHasAnEnd "window-has-an-end" "A snapshot with the transcript has an undeclared field." ["MC-ENV-13", "MC-SNP-11"];
