@@ -387,6 +387,7 @@ impl Peer<'_> {
                     return Err(refuse("INVALID_COMMAND", "say hello first"));
                 }
                 if let Some(status) = inner.active().map(|run| run.status)
+                    && wants != Some(&json!(true))
                     && self.has(Defect::SnapshotsAreStatuses)
                 {
                     session.status(&mut inner, status);

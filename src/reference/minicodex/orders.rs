@@ -116,10 +116,10 @@ impl Peer<'_> {
     fn stays_busy(&self, inner: &Inner) -> bool {
         let Some(run) = inner.run.as_ref().filter(|run| run.is_over()) else { return false };
         let was_aborted = inner.past.abort.run == Some(run.id);
-        let had_denial = run.decided.values().any(|approved| !approved);
+        let had_denials = run.decided.values().filter(|approved| !**approved).count() > 1;
         let stopped = inner.past.abort.tool_stopped.is_some_and(|stopped| stopped.elapsed() < CLEANUP);
         (run.status == "error" && !was_aborted && self.has(Defect::BusyAfterFailure))
-            || (had_denial && self.has(Defect::BusyAfterDenial))
+            || (had_denials && self.has(Defect::BusyAfterDenial))
             || (was_aborted && stopped && self.has(Defect::ToolsAreCleanedUp))
     }
 
@@ -131,6 +131,8 @@ impl Peer<'_> {
     ) -> Result<(), Refusal> {
         let call_id = body.get("call_id").and_then(Value::as_str).unwrap_or_default();
         let mut inner = session.lock();
+        let sender_is_there =
+            inner.run.as_ref().is_some_and(|run| inner.clients.contains_key(&run.order.client));
         let Some(run) = inner.run.as_mut().filter(|run| !run.is_over()) else {
             if self.has(Defect::AcceptsAnyCallId) {
                 self.accept(session, &inner, body);
@@ -145,7 +147,8 @@ impl Peer<'_> {
             }
             return Err(refuse("UNKNOWN_CALL_ID", "nothing is pending"));
         };
-        if run.order.client != self.number() && self.has(Defect::OnlyTheSenderDecides) {
+        let is_others = run.order.client != self.number() && sender_is_there;
+        if is_others && self.has(Defect::OnlyTheSenderDecides) {
             return Err(refuse("UNKNOWN_CALL_ID", "that is another client's call"));
         }
         let decided = run.decided.contains_key(call_id);

@@ -77,8 +77,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     });
     let doomed = std::mem::take(&mut inner.past.aborted);
     let early = session.has(Defect::TextBeforeStarting)
-        || (is_named && session.has(Defect::NamedTextComesFirst))
-        || (after_abort && session.has(Defect::TextComesFirstAfterAbort));
+        || (is_named && inner.run_counter == 1 && session.has(Defect::NamedTextComesFirst));
     if early {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }

@@ -165,6 +165,10 @@ impl Run {
     }
 }
 
+fn without(event: &mut Value, field: &str) {
+    event.as_object_mut().map(|event| event.remove(field));
+}
+
 fn omit_nulls(state: &mut Value, behaviour: &Behaviour) {
     if behaviour.style(Style::NullsAreLeftOut)
         && let Some(fields) = state.as_object_mut()
@@ -341,7 +345,6 @@ impl Session {
     fn apply_frame_fault(&self, inner: &Inner, event: &mut Value, kind: &str) {
         let status = event["run_state"]["status"].as_str().unwrap_or_default().to_owned();
         let has_decided = inner.run.as_ref().is_some_and(|run| !run.decided.is_empty());
-        let mut lacks = "";
         self.behaviour.mutate(event, |defect, event| match defect {
             Defect::EventIdAsText => event["event_id"] = json!(event["event_id"].to_string()),
             Defect::EventIdAsFloat => event["event_id"] = json!(event["event_id"].as_f64()),
@@ -352,10 +355,10 @@ impl Session {
             Defect::ItemsWithoutEventId if kind == "assistant_text" => {
                 event.as_object_mut().map(|event| event.remove("event_id"));
             }
-            Defect::ReasoningWithoutEventId if kind == "reasoning" => lacks = "event_id",
-            Defect::AbortingWithoutEventId if status == "aborting" => lacks = "event_id",
-            Defect::TurnDoneWithoutEventId if kind == "turn_done" => lacks = "event_id",
-            Defect::RunsOnWithoutState if status == "running" && has_decided => lacks = "run_state",
+            Defect::ReasoningWithoutEventId if kind == "reasoning" => without(event, "event_id"),
+            Defect::AbortingWithoutEventId if status == "aborting" => without(event, "event_id"),
+            Defect::TurnDoneWithoutEventId if kind == "turn_done" => without(event, "event_id"),
+            Defect::RunsOnWithoutState if status == "running" && has_decided => without(event, "run_state"),
             Defect::TurnDoneOfTheLastRun if kind == "turn_done" => {
                 event["run_id"] =
                     inner.past.runs.last().map_or_else(|| event["run_id"].clone(), |id| json!(id));
@@ -465,8 +468,9 @@ impl Session {
         if self.behaviour.prepares(Defect::DroppedCallsCanRun) {
             inner.past.abort.dropped.extend(run.pending.iter().cloned());
         }
-        if run.pending.len() > 1 && self.has(Defect::DropsOnePending) {
-            run.pending.remove(0);
+        let is_second = run.status == "aborting" && !run.pending.is_empty();
+        if (is_second || run.pending.len() > 1) && self.has(Defect::DropsOnePending) {
+            run.pending.truncate(1);
         } else if !run.pending.is_empty() && !self.has(Defect::PendingStays) {
             run.pending.clear();
         }
