@@ -128,6 +128,18 @@ fn legal_styles_pass_under_other_readings() {
     }
 }
 
+/// Cases that await the end of a turn do not rely on which of its last messages the protocol calls so.
+#[test]
+fn a_suite_passes_with_another_end_of_turns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay =
+        "x-frameproof: { turn: { end: { type: loading_state, with: { payload: { loading: false } } } } }\n";
+    std::fs::write(folder.path().join("end.yaml"), overlay).expect("written");
+    let output = frameproof(folder.path(), &["run", "agentloop", "--overlay", "end.yaml"]);
+    let out = text(&output.stdout);
+    assert!(output.status.code() == Some(0) && out.contains(", 0 failed"), "{out}");
+}
+
 /// A place that asks for a defect before it knows whether that would change anything counts moments at which nothing is wrong.
 #[test]
 fn a_fault_that_would_change_nothing_is_not_met() {

@@ -16,14 +16,18 @@ use crate::results::Check;
 use crate::source::Diagnostics;
 use crate::trace::Direction;
 
-/// Memory: a window of requests, by connection.
+/// Memory: a window of requests, by connection, and one of the ids of all connections.
 #[derive(Clone)]
 pub(super) struct ServerRequests {
     check: Check,
     rule: Arc<rule::ServerRequests>,
     kinds: Arc<[ServerRequest]>,
     requests: BoundedMap<Request>,
+    /// The ids of the requests of all connections, the ended ones as well, at the place [`ANYWHERE`].
+    asked: BoundedMap<()>,
 }
+
+const ANYWHERE: u32 = 0;
 
 /// What became of a request.
 #[derive(Clone, Copy)]
@@ -51,7 +55,13 @@ impl ServerRequests {
         // Any message of a client's may be an answer: its form tells.
         b.pattern(&Pattern::Where(PatternWhere { dir: PatternDirection::Send, ..PatternWhere::default() }))?;
         let rule = Arc::new(rule.clone());
-        Ok(Self { check: b.check.clone(), rule, kinds, requests: BoundedMap::default() })
+        Ok(Self {
+            check: b.check.clone(),
+            rule,
+            kinds,
+            requests: BoundedMap::default(),
+            asked: BoundedMap::default(),
+        })
     }
 
     /// What a message does, and the id of the request.
@@ -71,6 +81,7 @@ impl ServerRequests {
         let (place, rule) = (seen.conn.0, &self.rule);
         tally.exercise(&rule.reused);
         let new = Request { event: seen.event, answered: false, resolved: false };
+        self.asked.insert(ANYWHERE, Some(id), (), 0);
         let open = self.requests.insert(place, Some(id), new, 0);
         if let Some(open) = open.filter(|open| !open.answered && !open.resolved) {
             let message = format!("the id {id} is that of a request that is open");
@@ -83,16 +94,19 @@ impl ServerRequests {
     /// A request is answered or resolved.
     fn settles(&mut self, id: &str, act: Act, seen: &Observation<'_>, tally: &mut Tally) {
         let (place, rule) = (seen.conn.0, &self.rule);
-        let (twice, unasked, what) = if act == Act::Resolves {
-            (&rule.resolved_twice, &rule.resolved_unasked, "resolved")
+        let (twice, unasked, what, on) = if act == Act::Resolves {
+            (&rule.resolved_twice, &rule.resolved_unasked, "resolved", "")
         } else {
-            (&rule.answered_twice, &rule.answered_unasked, "answered")
+            (&rule.answered_twice, &rule.answered_unasked, "answered", " on this connection")
         };
+        // Everybody who follows a session may be told what became of a request, also who came after it was made.
+        let elsewhere = act == Act::Resolves
+            && (self.asked.get(ANYWHERE, Some(id)).is_some() || self.asked.may_have_forgotten(ANYWHERE));
         let forgotten = self.requests.may_have_forgotten(place);
         let Some(request) = self.requests.get(place, Some(id)) else {
-            if !forgotten {
+            if !forgotten && !elsewhere {
                 tally.exercise(unasked);
-                let message = format!("no request with the id {id} was made on this connection");
+                let message = format!("no request with the id {id} was made{on}");
                 tally.broken(&self.check, unasked, seen.event, message);
             }
             return;
@@ -149,6 +163,46 @@ impl Monitor for ServerRequests {
     }
 
     fn memory(&self) -> Memory {
-        self.requests.memory()
+        self.requests.memory() + self.asked.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use crate::check::Judge;
+    use crate::check::tests::protocol;
+    use crate::frame::Limits;
+    use crate::trace::{Direction, Event, Payload};
+
+    #[test]
+    fn others_may_be_told_what_became_of_a_request() {
+        let protocol = protocol(&json!({
+            "requests": { "questions": {
+                "message": "say", "id": "/n", "reply": { "type": "ask", "n": "{{id}}", "ok": "{{reply}}" },
+                "resolved": { "message": "done", "at": "/n" },
+            } },
+            "invariants": { "requests": { "about": "a", "monitor": { "server-requests": {
+                "resolved-twice": ["R-1"], "resolved-unasked": ["R-1"],
+            } } } },
+        }));
+        let broken = |frames: &[(&str, Value)]| {
+            let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+            let found = frames.iter().map(|(client, frame)| {
+                let (client, payload) = ((*client).into(), Payload::Text(frame.to_string().into()));
+                let dir = Direction::Recv;
+                judge.observe(&Event { at: Duration::ZERO, case: None, client, dir, payload, why: None })
+            });
+            found.map(|found| found.violations.len()).sum::<usize>()
+        };
+        let asked = |n: u64| json!({ "type": "say", "n": n });
+        let resolved = |n: u64| json!({ "type": "done", "n": n });
+        assert_eq!(broken(&[("a", asked(1)), ("a", resolved(1)), ("b", resolved(1))]), 0, "b came later");
+        assert_eq!(broken(&[("a", asked(1)), ("b", resolved(2))]), 1, "asked of nobody");
+        assert_eq!(broken(&[("a", asked(1)), ("a", resolved(1)), ("a", resolved(1))]), 1, "twice");
     }
 }

@@ -335,7 +335,13 @@ pub(super) fn server_requests(
         let ids = match (own, asked) {
             (Act::Asks, Some(_)) if since.is_empty() => &rule.reused,
             (Act::Answers, None) => &rule.answered_unasked,
-            (Act::Resolves, None) => &rule.resolved_unasked,
+            (Act::Resolves, None) => {
+                let mut others = items.before(index).filter_map(|(_, other)| act(other));
+                if others.any(|(act, other)| act == Act::Asks && other == id) {
+                    continue;
+                }
+                &rule.resolved_unasked
+            }
             (Act::Answers, _) if since.contains(&own) => &rule.answered_twice,
             (Act::Resolves, _) if since.contains(&own) => &rule.resolved_twice,
             _ => continue,

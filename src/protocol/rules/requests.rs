@@ -18,7 +18,7 @@ pub struct ServerRequests {
     /// Violated by a second message that resolves a request.
     #[serde(default)]
     pub resolved_twice: Ids,
-    /// Violated by a message that resolves a request which was not made on this connection.
+    /// Violated by a message that resolves a request which was not made, on this connection or another one.
     #[serde(default)]
     pub resolved_unasked: Ids,
     /// Violated when at the end, after settling, a request that the client has answered is not resolved, on a connection that is still open.

@@ -53,7 +53,7 @@ macro_rules! and_more {
             SteersTakeOverrides "steers-take-overrides" "Overrides of turn/steer take effect." ["CX-STR-8", "CX-TUR-4"];
             StaleInterruptsWait "stale-interrupts-wait" "turn/interrupt of a turn that has completed interrupts the next one." ["CX-INT-4"];
             InterruptedThreadsAreDead "interrupted-threads-are-dead" "A thread accepts no turn after an interrupted one." ["CX-INT-5", "CX-TUR-1"];
-            InterruptedTurnsGoOn "interrupted-turns-go-on" "A message follows the end of an interrupted turn." ["CX-APR-17", "CX-INT-6"];
+            InterruptedTurnsGoOn "interrupted-turns-go-on" "A message follows the end of an interrupted turn." ["CX-INT-6"];
             TextIsAscii "text-is-ascii" "Messages have question marks instead of characters beyond ASCII." ["CX-ITM-27", "CX-RD-8"];
             AnswersAreOneItem "answers-are-one-item" "All responses of the model in a turn are one message." ["CX-APR-8", "CX-FAN-4", "CX-ITM-29", "CX-ITM-3"];
             FailedThreadsAreDead "failed-threads-are-dead" "A thread accepts no turn after a failed one." ["CX-ERR-7"];
