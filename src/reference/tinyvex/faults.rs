@@ -45,7 +45,7 @@ faults! {
     WrapsLaterSessions "wraps-later-sessions" "The result of session/new is wrapped in response from the second time on." ["TV-ACP-5", "TV-ERR-7"];
     WrapsLaterInitializes "wraps-later-initializes" "The result of initialize is wrapped in response from the second time on." ["TV-ACP-1", "TV-ERR-7"];
     ParseErrorsEndSubscriptions "parse-errors-end-subscriptions" "Text that is not JSON ends the subscriptions of its connection." ["TV-ERR-9"];
-    ErrorsEndPrompts "errors-end-prompts" "An error ends the prompts of its connection." ["TV-ERR-9"];
+    ErrorsEndPrompts "errors-end-prompts" "An error ends the prompts of its connection." ["TV-ACP-25", "TV-ERR-9"];
     StreamErrorsAreMute "stream-errors-are-mute" "tinyvex/error has no message." ["TV-ERR-10"];
     EmptyListsAreObjects "empty-lists-are-objects" "params that are an empty list are treated as an empty object." ["TV-ERR-12"];
     ScalarParamsAreAbsent "scalar-params-are-absent" "params that are a number or a boolean are treated as absent." ["TV-ERR-12"];
@@ -108,7 +108,7 @@ faults! {
     FailedPromptsAreUnanswered "failed-prompts-are-unanswered" "A prompt that fails is not answered." ["TV-TRN-10"];
     PingsShareT "pings-share-t" "Pings that wait for their answers get the t of the newest one." ["TV-TRN-11"];
     SessionsTakeTheNewestId "sessions-take-the-newest-id" "The answer of session/new has the id of the newest request." ["TV-TRN-11"];
-    MutationsHaveNullErrors "mutations-have-null-errors" "The result of a mutation or an action has an error that is null beside it." ["TV-TRN-12"];
+    MutationsHaveNullErrors "mutations-have-null-errors" "The result of a mutation or an action has an error that is null beside it." ["TV-ERR-1", "TV-TRN-12"];
     MutateResultsHaveIds "mutate-results-have-ids" "mutate_result has the id of the request." ["TV-TRN-13"];
     ListsAreSentFlat "lists-are-sent-flat" "The data of a list of several entries has no params, but their members." ["TV-EX-2", "TV-TRN-13"];
     NumbersAreSentByPosition "numbers-are-sent-by-position" "The params of data whose value is a number are a list." ["TV-EX-2", "TV-TRN-13"];
@@ -120,14 +120,14 @@ faults! {
     LaterSessionsHaveId "later-sessions-have-id" "session/new returns id instead of sessionId from the second time on." ["TV-ACP-5"];
     UnusedSessionsAreReused "unused-sessions-are-reused" "session/new returns the newest session again if it was not prompted." ["TV-ACP-6"];
     CancelledSessionsAreReused "cancelled-sessions-are-reused" "session/new returns the session again whose prompt was cancelled." ["TV-ACP-6"];
-    ThirdPromptIsRefused "third-prompt-is-refused" "The third prompt of a session is refused." ["TV-ACP-8"];
+    ThirdPromptIsRefused "third-prompt-is-refused" "The third prompt of a session is refused." ["TV-ACP-24", "TV-ACP-8"];
     EmptyTextIsRefused "empty-text-is-refused" "A prompt with an empty text is refused." ["TV-ACP-8"];
     CancelledIsText "cancelled-is-text" "A cancelled prompt returns a text in ok." ["TV-ACP-9"];
     FailedToolsAreNotOk "failed-tools-are-not-ok" "A prompt in which a tool failed returns ok false." ["TV-ACP-9"];
     BadBlocksAreSkipped "bad-blocks-are-skipped" "The invalid blocks of a prompt are ignored." ["TV-ACP-10"];
     PromptMayBeOneBlock "prompt-may-be-one-block" "A prompt may be a block instead of a list." ["TV-ACP-10"];
     RefusedSessionsExistLater "refused-sessions-exist-later" "A session that was unknown is created when it is prompted again." ["TV-ACP-11"];
-    SessionsByPrefix "sessions-by-prefix" "A session is found by the beginning of its id." ["TV-ACP-11"];
+    SessionsAreTrimmed "sessions-are-trimmed" "Blanks at the ends of a session's id are ignored." ["TV-ACP-11"];
     NullIsTheNewestSession "null-is-the-newest-session" "A prompt whose session is null goes to the newest one." ["TV-ACP-30"];
     NumbersAreSessions "numbers-are-sessions" "A prompt whose session is a number goes to the newest one." ["TV-ACP-30"];
     ToolUpdatesHaveNoSession "tool-updates-have-no-session" "The updates of a tool call have no session_id." ["TV-ACP-13"];
@@ -158,8 +158,7 @@ faults! {
     SharedStartsAreAhead "shared-starts-are-ahead" "startSeq is ahead of the first seq if the stream has another subscriber." ["TV-SUB-7"];
     SubIdsMayBeNumbers "sub-ids-may-be-numbers" "A subId that is a number is taken as text." ["TV-SUB-8"];
     StreamNamesMayLack "stream-names-may-lack" "subscribe without name subscribes messages." ["TV-SUB-8"];
-    NewestFirst "newest-first" "The messages of a thread come newest first." ["TV-SUB-10"];
-    MessagesByText "messages-by-text" "The messages of a thread are sorted by their text." ["TV-SUB-10"];
+    UpdatesAreNewestFirst "updates-are-newest-first" "The messages of an update come newest first." ["TV-SUB-10"];
     InnerKeyOrderMatters "inner-key-order-matters" "The order of keys in an object within params distinguishes streams." ["TV-RES-10", "TV-SUB-11"];
     OneUpdateForAConnection "one-update-for-a-connection" "Of several subscriptions of a connection to a stream only the last is updated." ["TV-SUB-12"];
     UpdatesTheFirst "updates-the-first" "Only the first subscriber of a stream gets its updates." ["TV-MUT-4", "TV-SUB-12"];
@@ -209,9 +208,8 @@ faults! {
     PingNeedsT "ping-needs-t" "ping without t is refused." ["TV-PNG-2"];
     PongsAreTexts "pongs-are-texts" "pong has a t that is a string." ["TV-PNG-3"];
     AnyPing "any-ping" "ping accepts a t of any type." ["TV-PNG-4"];
-    PingNeedsParams "ping-needs-params" "ping without params is refused." ["TV-PNG-2"];
     EmptyPingsHaveNull "empty-pings-have-null" "The result of ping without t is null." ["TV-PNG-2"];
-    EmptyPingsHaveNullT "empty-pings-have-null-t" "The result of ping without t has null as its t." ["TV-PNG-2"];
+    EmptyPingsHaveNullT "empty-pings-have-null-t" "The result of ping without t has null as its t." ["TV-PNG-2", "TV-PNG-4"];
     EmptyPongsHaveNull "empty-pongs-have-null" "pong has null as its t if the ping had none." ["TV-PNG-3"];
     FractionsOfTAreCut "fractions-of-t-are-cut" "The answer to ping has the whole part of t." ["TV-PNG-1"];
     ChunkPartsAreTexts "chunk-parts-are-texts" "The part of a chunk is a string." ["TV-CHK-2"];
@@ -223,7 +221,7 @@ faults! {
     ChunksUnannounced "chunks-unannounced" "Chunks are sent although features.chunks is false." ["TV-CHK-5"];
     SeqStandsForChunks "seq-stands-for-chunks" "A value in chunks has the seq of the previous value." ["TV-CHK-6"];
     ChunksBeginAnew "chunks-begin-anew" "The seq of chunks is always 1." ["TV-CHK-6"];
-    ChunksCountTwice "chunks-count-twice" "The seq of chunks is one ahead, so that the next value repeats it." ["TV-CHK-6"];
+    LaterChunksStand "later-chunks-stand" "A value in chunks after another one has its seq." ["TV-CHK-6"];
     WrapsIntegers "wraps-integers" "Numbers are sent as {\"$integer\": \"1\"}." ["TV-PAY-1"];
     WrapsFractions "wraps-fractions" "Fractions are sent as {\"$float\": \"1.5\"}." ["TV-PAY-1"];
     StoresAtTheEnd "stores-at-the-end" "The updates of a prompt are stored only when it ends." ["TV-DUR-1"];
