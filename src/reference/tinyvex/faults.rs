@@ -101,7 +101,7 @@ faults! {
     ChunksEndWithEmptyText "chunks-end-with-empty-text" "An empty text follows the last chunk of a value." ["TV-TRN-1"];
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
     ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-TRN-3"];
-    ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than four chunks." ["TV-TRN-3"];
+    ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
     NoMethodIsUnknown "no-method-is-unknown" "A request without method is refused as one of an unknown method." ["TV-TRN-7"];
     FailuresAreAnswered "failures-are-answered" "A notification that fails is answered with its error." ["TV-ACP-23", "TV-TRN-8"];
     UnsubscribeIsAnsweredLate "unsubscribe-is-answered-late" "unsubscribe without an id is answered 150 ms later." ["TV-TRN-8"];

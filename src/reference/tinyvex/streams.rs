@@ -541,7 +541,7 @@ impl Streams {
         let Some(outbox) = self.clients.get(&client) else { return };
         if self.behaviour.strikes(Defect::ChunksEndWithEmptyText) {
             outbox.send(Message::text(""));
-        } else if total > 4 && self.behaviour.strikes(Defect::ClosesAfterManyChunks) {
+        } else if total > 6 && self.behaviour.strikes(Defect::ClosesAfterManyChunks) {
             outbox.send(Message::Close(None));
         }
     }
