@@ -256,7 +256,7 @@ impl Peer<'_> {
             "tinyvex/mutation" => self.mutation(id, &params),
             "tinyvex/action" => self.action(&params),
             "tinyvex/auth.setToken" => self.set_token(&params),
-            "tinyvex/ping" => self.ping(id, request.params.is_some(), &params),
+            "tinyvex/ping" => self.ping(id, &params),
             method if method.starts_with("tinyvex/") && self.has(Defect::UnknownMethodsAreFine) => {
                 Ok(Answer::Now(Value::Null))
             }
@@ -408,9 +408,10 @@ impl Peer<'_> {
             None => return Err(invalid(&["sessionId"])),
         };
         let text = prompt_text(params, &self.behaviour)?;
-        let session = match state.store.session_beginning_with(&session) {
-            Some(longer) if longer != session && self.has(Defect::SessionsByPrefix) => longer,
-            _ => session,
+        let trimmed = session.trim();
+        let session = match trimmed != session && self.has(Defect::SessionsAreTrimmed) {
+            true => trimmed.to_owned(),
+            false => session,
         };
         if !state.store.has_session(&session) {
             let again = !self.past.refused.borrow_mut().insert(session.clone());

@@ -177,11 +177,10 @@ impl Peer<'_> {
             self.has(Defect::UnsubscribeIsIgnored) || (!is_first && self.has(Defect::UnsubscribesOnce));
         if !is_ignored {
             if let Some((seq, value)) = newest
-                && self.has(Defect::LastValueComesLate)
+                && self.behaviour.prepares(Defect::LastValueComesLate)
             {
                 let params = json!({ "subId": sub_id, "seq": seq + 1, "value": value });
-                let late = notification("tinyvex/data", params, &self.behaviour);
-                self.send_later(&late, Duration::from_millis(150));
+                self.send_after_the_end(params);
             }
             let known = state.streams.unsubscribe(self.client, sub_id);
             if !known && self.style(Style::RefusesUnknownIds) {
@@ -189,6 +188,20 @@ impl Peer<'_> {
             }
         }
         Ok(Answer::Now(json!({ "ok": true })))
+    }
+
+    /// Sends a value 150 ms later, unless its subId is in use again.
+    fn send_after_the_end(&self, params: Value) {
+        let (core, client, behaviour) = (Arc::clone(self.core), self.client, self.behaviour.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            let streams = &core.lock().streams;
+            let is_over = params["subId"].as_str().is_some_and(|id| streams.newest(client, id).is_none());
+            if is_over && streams.clients.contains_key(&client) {
+                behaviour.took_effect();
+                streams.notify(client, "tinyvex/data", params);
+            }
+        });
     }
 
     fn call<'p>(
@@ -354,11 +367,8 @@ impl Peer<'_> {
         Ok(Answer::Now(json!({ "ok": true })))
     }
 
-    pub fn ping(&self, id: Option<&Value>, has_params: bool, params: &Params<'_>) -> Result<Answer, Refusal> {
+    pub fn ping(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
         let is_request = id.is_some();
-        if !has_params && self.has(Defect::PingNeedsParams) {
-            return Err(invalid(&[]));
-        }
         let t = match params.optional("t", Value::is_number) {
             Err(_) if self.has(Defect::AnyPing) => None,
             t => t?,

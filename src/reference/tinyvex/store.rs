@@ -128,12 +128,6 @@ impl Store {
         self.tables.sessions.contains(id)
     }
 
-    /// The first session whose id begins so.
-    pub fn session_beginning_with(&self, text: &str) -> Option<String> {
-        let next = self.tables.sessions.range(text.to_owned()..).next();
-        next.filter(|id| !text.is_empty() && id.starts_with(text)).cloned()
-    }
-
     /// How many prompts a session has had.
     pub fn prompts(&self, session: &str) -> usize {
         self.entries_of(session, "user")

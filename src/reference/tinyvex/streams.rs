@@ -134,7 +134,7 @@ impl Streams {
             Some(Topic::Thread(thread)) if name == "threadStats" => {
                 json!({ "params": params, "messages": store.count(&thread), "computations": count })
             }
-            Some(Topic::Thread(thread)) => self.ordered(store.messages(&thread)),
+            Some(Topic::Thread(thread)) => store.messages(&thread),
             Some(Topic::Counter(name)) => json!(store.counter(&name)),
             Some(Topic::Session(session)) if self.style(Style::JoinedHistory) => {
                 joined(store.history(&session))
@@ -158,16 +158,6 @@ impl Streams {
             }
             value => value,
         })
-    }
-
-    /// The messages of a thread, in the order of their making unless under a defect.
-    fn ordered(&self, mut messages: Value) -> Value {
-        self.behaviour.mutate(&mut messages, |defect, messages| match (defect, messages.as_array_mut()) {
-            (Defect::NewestFirst, Some(messages)) => messages.reverse(),
-            (Defect::MessagesByText, Some(messages)) => messages.sort_by_key(|each| each["text"].to_string()),
-            _ => {}
-        });
-        messages
     }
 
     // ---- subscriptions ------------------------------------------------------------------------------------------
@@ -407,12 +397,18 @@ impl Streams {
             self.behaviour.mutate(&mut stands, |defect, stands| match defect {
                 Defect::SeqStands => *stands = live.seq > 2,
                 Defect::SeqStandsForChunks => *stands = value.to_string().len() > MAX_CHUNK,
+                // The value of before was in chunks, too.
+                Defect::LaterChunksStand => *stands = live.value.to_string().len() > MAX_CHUNK,
                 _ => {}
             });
             live.seq += if stands { 0 } else { step };
             live.value = value;
             store.log(&key, live.seq, &live.journal, &live.value)?;
-            let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
+            let (seq, mut value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
+            self.behaviour.mutate(&mut value, |defect, value| {
+                let messages = value.as_array_mut().filter(|_| defect == Defect::UpdatesAreNewestFirst);
+                messages.into_iter().for_each(|messages| messages.reverse());
+            });
             for (index, (client, sub_id)) in subscribers.iter().enumerate() {
                 let (client, sub_id) = (*client, sub_id.clone());
                 let is_followed = subscribers.iter().skip(index + 1).any(|(other, _)| *other == client);
@@ -522,7 +518,6 @@ impl Streams {
         let mut seq = seq;
         self.behaviour.mutate(&mut seq, |defect, seq| match defect {
             Defect::ChunksBeginAnew => *seq = 1,
-            Defect::ChunksCountTwice => *seq += 1,
             _ => {}
         });
         for (part, piece) in pieces.iter().enumerate() {
@@ -546,7 +541,7 @@ impl Streams {
         let Some(outbox) = self.clients.get(&client) else { return };
         if self.behaviour.strikes(Defect::ChunksEndWithEmptyText) {
             outbox.send(Message::text(""));
-        } else if total > 4 && self.behaviour.strikes(Defect::ClosesAfterManyChunks) {
+        } else if total > 6 && self.behaviour.strikes(Defect::ClosesAfterManyChunks) {
             outbox.send(Message::Close(None));
         }
     }
