@@ -77,12 +77,12 @@ faults! {
     DotsBecomeUnderscores "dots-become-underscores" "Dots in tool names become underscores." ["CL-TC-10"];
     ForgetsCallsAfterText "forgets-calls-after-text" "The result of a call that followed text does not resume the turn." ["CL-TR-1"];
     SecondRoundStalls "second-round-stalls" "Results of the calls that a turn makes after its first results do not resume it." ["CL-TR-1"];
-    ResultsOfTheFirstClient "results-of-the-first-client" "A result from a connection other than the first of its session does not resume the turn." ["CL-TR-1"];
+    ResultsOfTheFirstClient "results-of-the-first-client" "A result from a connection other than the first of its session does not resume the turn." ["CL-RC-7", "CL-TR-1", "CL-TR-4"];
     UnknownResultsAreIgnored "unknown-results-are-ignored" "A result of an unknown call gets no answer." ["CL-TR-2"];
     ResultWithoutCallIdIsIgnored "result-without-call-id-is-ignored" "A result without call_id gets no answer." ["CL-TR-3"];
     ResultWithoutCallIdAnswers "result-without-call-id-answers" "A result without call_id is that of the oldest call." ["CL-TR-3"];
     ResultWithoutCallIdIsObeyed "result-without-call-id-is-obeyed" "A result without call_id is refused, and it is that of the oldest call nevertheless." ["CL-TR-3"];
-    ResultWithoutCallIdDrops "result-without-call-id-drops" "A result without call_id is refused, and the open calls are lost." ["CL-TR-3"];
+    ResultWithoutCallIdDrops "result-without-call-id-drops" "A result without call_id is refused, and the open calls are lost." ["CL-ER-7", "CL-TR-3"];
     ErrorResultsStall "error-results-stall" "A result that is an error never reaches the agent." ["CL-TR-4"];
     ErrorResultsEndTurns "error-results-end-turns" "A result that is an error ends the turn without a word." ["CL-TR-4"];
     EmptyErrorsAreMissing "empty-errors-are-missing" "A result whose error is an empty string is refused." ["CL-TR-4"];
