@@ -91,9 +91,9 @@ macro_rules! and_more {
             UnreadableHasNoMessage "unreadable-has-no-message" "The error for text that is not JSON has no message." ["CX-RPC-4"];
             EndsHaveTheIdNull "ends-have-the-id-null" "turn/completed has the id null." ["CX-RPC-5"];
             NumericIdsBecomeNumbers "numeric-ids-become-numbers" "The id of a response is a number where the request has a string of digits." ["CX-RPC-2"];
-            UnknownMethodsUnsubscribe "unknown-methods-unsubscribe" "A request of an unknown method ends the subscriptions of its connection." ["CX-RPC-14"];
+            UnknownMethodsUnsubscribe "unknown-methods-unsubscribe" "A request of an unknown method ends the subscriptions of its connection." ["CX-APR-6", "CX-RPC-14", "CX-STA-3", "CX-TUR-4"];
             RequestIdsAreOfTheThread "request-ids-are-of-the-thread" "The id of a request is the number of its turn, so that two threads may use the same." ["CX-RPC-16"];
-            UnknownThreadsAreTheNewest "unknown-threads-are-the-newest" "An unknown threadId means the newest thread of the connection." ["CX-ARC-7", "CX-FRK-8", "CX-NAM-7", "CX-RD-6", "CX-RES-5", "CX-SHL-5", "CX-STR-9", "CX-TUR-10"];
+            UnknownThreadsAreTheNewest "unknown-threads-are-the-newest" "An unknown threadId means the newest thread of the connection." ["CX-ARC-7", "CX-FRK-8", "CX-NAM-7", "CX-OPT-6", "CX-RD-6", "CX-RES-5", "CX-SHL-5", "CX-STR-9", "CX-TUR-10"];
             ThreadIdsMayGoOn "thread-ids-may-go-on" "A threadId that goes on behind that of a thread means this thread." ["CX-ARC-7", "CX-FRK-8", "CX-NAM-7", "CX-RD-6", "CX-RES-5", "CX-SHL-5", "CX-STR-9", "CX-TUR-10"];
             RefusedOverridesStay "refused-overrides-stay" "A request with an experimental variant is refused, but its overrides become the thread's defaults." ["CX-EXP-7"];
             ExperimentalFieldsAreNotNamed "experimental-fields-are-not-named" "The refusal of an experimental field names only the method." ["CX-EXP-2"];
@@ -107,12 +107,12 @@ macro_rules! and_more {
             BusyStartsAreNotTold "busy-starts-are-not-told" "While a turn of the connection runs, thread/start sends no thread/started." ["CX-THR-4"];
             PreviewsLeak "previews-leak" "A new thread has the preview of the connection's last one." ["CX-THR-3"];
             NoneIsNoPersonality "none-is-no-personality" "The personality none is refused." ["CX-THR-11"];
-            InterruptsResetTheFolder "interrupts-reset-the-folder" "After an interrupted turn the thread has the default cwd." ["CX-THR-16"];
+            InterruptsResetTheFolder "interrupts-reset-the-folder" "After an interrupted turn the thread has the default cwd." ["CX-APR-4", "CX-APR-6", "CX-FCH-3", "CX-THR-16"];
             InterruptsResetThePolicy "interrupts-reset-the-policy" "After an interrupted turn the thread has the default approval policy." ["CX-THR-17"];
             FailuresResetTheSandbox "failures-reset-the-sandbox" "After a failed turn the thread has the default sandbox." ["CX-THR-18"];
-            LaterCommandsLoseTheFolder "later-commands-lose-the-folder" "All commands of a turn but the first run in the default cwd." ["CX-THR-16", "CX-TUR-18"];
-            LeaversFollowNothing "leavers-follow-nothing" "Once a connection has unsubscribed from a thread, thread/start does not subscribe it." ["CX-THR-8"];
-            ResumesToggle "resumes-toggle" "thread/resume by a connection that is subscribed unsubscribes it." ["CX-RES-4"];
+            LaterCommandsLoseTheFolder "later-commands-lose-the-folder" "All commands of a turn but the first run in the default cwd." ["CX-APR-21", "CX-APR-28", "CX-THR-16", "CX-TUR-18"];
+            LeaversFollowNothing "leavers-follow-nothing" "Once a connection has unsubscribed from a thread, thread/start does not subscribe it." ["CX-THR-8", "CX-TUR-3"];
+            ResumesToggle "resumes-toggle" "thread/resume by a connection that is subscribed unsubscribes it." ["CX-RES-4", "CX-UNS-1"];
             DesertedThreadsAreLocked "deserted-threads-are-locked" "A thread that has a turn and no more subscribers cannot be resumed." ["CX-FAN-6"];
             ForksAreToldAsBusy "forks-are-told-as-busy" "The thread/started of a fork of a busy thread says that it is active." ["CX-FRK-3"];
             ForksNameTheFirst "forks-name-the-first" "The fork of a fork names the thread where all began." ["CX-FRK-2"];
@@ -154,7 +154,7 @@ macro_rules! and_more {
 
             // ---- more about turns and items
             QueuedStartsAreAnsweredLate "queued-starts-are-answered-late" "turn/start during a turn is answered when its own turn has ended." ["CX-TUR-2"];
-            StartsBehindFailuresAreAnsweredLate "starts-behind-failures-are-answered-late" "turn/start after a failed or interrupted turn is answered when its turn has ended." ["CX-TUR-2"];
+            StartsBehindFailuresAreAnsweredLate "starts-behind-failures-are-answered-late" "turn/start after a failed or interrupted turn is answered when its turn has ended." ["CX-TUR-1", "CX-TUR-2"];
             WritableRootsAreIgnored "writable-roots-are-ignored" "The writableRoots of a turn's sandbox policy are ignored." ["CX-TUR-25"];
             InterruptReturnsNull "interrupt-returns-null" "turn/interrupt returns null." ["CX-INT-1"];
             NullInterrupts "null-interrupts" "turn/interrupt with the turnId null interrupts the active turn." ["CX-INT-8"];
@@ -167,8 +167,8 @@ macro_rules! and_more {
             ErrorsStay "errors-stay" "A completed turn has the error of the failed one before it." ["CX-ERR-11"];
             AstralTextIsLost "astral-text-is-lost" "Characters beyond the basic plane are left out of messages." ["CX-ITM-27"];
             LongOutputIsCut "long-output-is-cut" "The aggregatedOutput has at most 100 characters." ["CX-ITM-15", "CX-ITM-26"];
-            DeltasGoToTheFirst "deltas-go-to-the-first" "Only the first of several subscribers gets the deltas of messages." ["CX-FAN-1"];
-            LaterTurnsAreTheirStarters "later-turns-are-their-starters" "All turns of a thread but the first are sent only to who has started them." ["CX-FAN-2"];
+            DeltasGoToTheFirst "deltas-go-to-the-first" "Only the first of several subscribers gets the deltas of messages." ["CX-FAN-1", "CX-ITM-5", "CX-OPT-2", "CX-OPT-5"];
+            LaterTurnsAreTheirStarters "later-turns-are-their-starters" "From the third turn of a thread on, turns are sent only to who has started them." ["CX-FAN-2"];
             TheFirstLeavesForAll "the-first-leaves-for-all" "When the first subscriber disconnects, the others get nothing any more." ["CX-FAN-3"];
 
             // ---- more about approvals
@@ -179,8 +179,8 @@ macro_rules! and_more {
             RequestsAreCut "requests-are-cut" "A request shows at most 100 characters of its command." ["CX-APR-4"];
             SessionGrantsResolveLate "session-grants-resolve-late" "After acceptForSession, serverRequest/resolved comes after the item." ["CX-APR-12", "CX-FCH-6"];
             LeaversAreAsked "leavers-are-asked" "Connections that have unsubscribed from a thread get its approval requests." ["CX-APR-26"];
-            LateAnswersResolve "late-answers-resolve" "A second answer to a request sends serverRequest/resolved again." ["CX-APR-13"];
-            RequestsHaveTheFirstTurn "requests-have-the-first-turn" "Requests have the turnId of the thread's first turn." ["CX-APR-3"];
+            LateAnswersResolve "late-answers-resolve" "A second answer to a request sends serverRequest/resolved again." ["CX-APR-13", "CX-RPC-15"];
+            RequestsHaveTheFirstTurn "requests-have-the-first-turn" "Requests have the turnId of the thread's first turn." ["CX-APR-1", "CX-APR-2", "CX-APR-3"];
             OneOfSeveralChangesIsMade "one-of-several-changes-is-made" "Of several accepted changes, only the first is made." ["CX-FCH-3"];
 
             // ---- more about files and command/exec
@@ -202,7 +202,7 @@ macro_rules! and_more {
             StreamedErrorsAreRepeated "streamed-errors-are-repeated" "Streamed stderr is repeated in the response." ["CX-EXE-16"];
             ErrorDeltasComeLate "error-deltas-come-late" "Output deltas of stderr come after the response." ["CX-EXE-17"];
             DeltasNameAnotherProcess "deltas-name-another-process" "While the connection has two processes, output deltas have the processId of the other." ["CX-EXE-18"];
-            EndedProcessesCanBeEnded "ended-processes-can-be-ended" "terminate succeeds for a processId that is not running." ["CX-EXE-22"];
+            EndedProcessesCanBeEnded "ended-processes-can-be-ended" "terminate succeeds for a processId that is not running." ["CX-EXE-22", "CX-EXE-24"];
             NamelessProcessesOutlive "nameless-processes-outlive" "A process without a processId outlives its connection." ["CX-EXE-26"];
             WaitingCommandsAreAnswered "waiting-commands-are-answered" "A command that waits for its input is answered after 100 ms." ["CX-EXE-32"];
         }

@@ -105,7 +105,7 @@ impl Peer<'_> {
             active.canceller.cancel();
         }
         if live.active.is_none()
-            && !stored.turns.is_empty()
+            && stored.turns.len() > 1
             && live.subscribers.len() > 1
             && self.behaviour.prepares(Defect::LaterTurnsAreTheirStarters)
         {
