@@ -27,7 +27,7 @@ faults! {
     NeedsResponseId "needs-response-id" "From the second turn on, user_input without previousResponseId is refused." ["AL-UI-4", "AL-UI-9"];
     PreviousIdIsLost "previous-id-is-lost" "user_input with a previousResponseId is ignored." ["AL-UI-4"];
     RefusesSeveralParts "refuses-several-parts" "A message whose content has several parts is refused." ["AL-UI-6"];
-    RefusesLongText "refuses-long-text" "A text of more than 16000 characters is refused." ["AL-UI-5"];
+    RefusesLongText "refuses-long-text" "A text of more than 16000 characters is refused." ["AL-UI-1", "AL-UI-5"];
     RefusesLineBreaks "refuses-line-breaks" "A text with a line break is refused." ["AL-UI-5"];
     RefusesBeyondAscii "refuses-beyond-ascii" "A text with characters beyond ASCII is refused." ["AL-UI-5"];
     OneItemOnly "one-item-only" "Of several items in user_input, only the first is read." ["AL-UI-6"];

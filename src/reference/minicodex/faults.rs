@@ -85,7 +85,7 @@ faults! {
     SnapshotCursorAsText "snapshot-cursor-as-text" "snapshot.event_id is a string." ["MC-SNP-3"];
     SnapshotHasExtra "snapshot-has-extra" "snapshot has an undeclared field." ["MC-ENV-13", "MC-SNP-11"];
     SnapshotHidesRun "snapshot-hides-run" "snapshot never shows a run." ["MC-RUN-7", "MC-SNP-5"];
-    SnapshotMissesLastItem "snapshot-misses-last-item" "snapshot lacks the newest transcript item." ["MC-SNP-4"];
+    SnapshotMissesLastItem "snapshot-misses-last-item" "snapshot lacks the newest transcript item." ["MC-SNP-4", "MC-SNP-7", "MC-SNP-9"];
     SnapshotsToEveryone "snapshots-to-everyone" "A snapshot goes to every client of the session." ["MC-ENV-11", "MC-SNP-12"];
     NoReplay "no-replay" "resume replays nothing." ["MC-HS-6", "MC-RES-1", "MC-SES-4"];
     ReplaysLastSeen "replays-last-seen" "resume replays the last event seen, too." ["MC-RES-3", "MC-RES-5"];

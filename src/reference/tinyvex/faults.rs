@@ -158,7 +158,6 @@ faults! {
     SharedStartsAreAhead "shared-starts-are-ahead" "startSeq is ahead of the first seq if the stream has another subscriber." ["TV-SUB-7"];
     SubIdsMayBeNumbers "sub-ids-may-be-numbers" "A subId that is a number is taken as text." ["TV-SUB-8"];
     StreamNamesMayLack "stream-names-may-lack" "subscribe without name subscribes messages." ["TV-SUB-8"];
-    UpdatesAreNewestFirst "updates-are-newest-first" "The messages of an update come newest first." ["TV-SUB-10"];
     InnerKeyOrderMatters "inner-key-order-matters" "The order of keys in an object within params distinguishes streams." ["TV-RES-10", "TV-SUB-11"];
     OneUpdateForAConnection "one-update-for-a-connection" "Of several subscriptions of a connection to a stream only the last is updated." ["TV-SUB-12"];
     UpdatesTheFirst "updates-the-first" "Only the first subscriber of a stream gets its updates." ["TV-MUT-4", "TV-SUB-12"];

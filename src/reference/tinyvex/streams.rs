@@ -404,11 +404,7 @@ impl Streams {
             live.seq += if stands { 0 } else { step };
             live.value = value;
             store.log(&key, live.seq, &live.journal, &live.value)?;
-            let (seq, mut value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
-            self.behaviour.mutate(&mut value, |defect, value| {
-                let messages = value.as_array_mut().filter(|_| defect == Defect::UpdatesAreNewestFirst);
-                messages.into_iter().for_each(|messages| messages.reverse());
-            });
+            let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
             for (index, (client, sub_id)) in subscribers.iter().enumerate() {
                 let (client, sub_id) = (*client, sub_id.clone());
                 let is_followed = subscribers.iter().skip(index + 1).any(|(other, _)| *other == client);
