@@ -110,7 +110,7 @@ faults! {
     SilentOnUnknownType "silent-on-unknown-type" "An unknown type is ignored." ["MC-ERR-11", "MC-ERR-3"];
     IgnoresBrokenJson "ignores-broken-json" "Text that is not JSON is ignored." ["MC-ERR-5"];
     MissingFieldIsTaken "missing-field-is-taken" "send without text is accepted." ["MC-SND-2"];
-    WrongTypesAreTaken "wrong-types-are-taken" "Fields of a wrong type are accepted." ["MC-ABT-5", "MC-ERR-10", "MC-HS-12", "MC-PNG-2", "MC-RES-10", "MC-SND-3", "MC-SND-6", "MC-SNP-8", "MC-VER-7"];
+    WrongTypesAreTaken "wrong-types-are-taken" "Fields of a wrong type are accepted." ["MC-ABT-5", "MC-APR-11", "MC-ERR-10", "MC-HS-12", "MC-PNG-2", "MC-RES-10", "MC-SND-3", "MC-SND-6", "MC-SNP-8", "MC-VER-7"];
     UndeclaredFieldsAreTaken "undeclared-fields-are-taken" "Undeclared fields are accepted." ["MC-ENV-14"];
     AnswersPong "answers-pong" "ping is answered with pong." ["MC-ENV-1"];
     RefusesPing "refuses-ping" "ping is refused." ["MC-PNG-1"];
