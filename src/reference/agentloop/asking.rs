@@ -226,8 +226,8 @@ impl Player {
             let (approved, waits) = (state.approved.get(words), state.waiting.get(words));
             (elsewhere(approved), elsewhere(waits), state.always.contains(words))
         };
-        let is_spared = approved && self.has(Defect::AsksOnceForAll)
-            || approved && self.has(Defect::AskedBeforeLeaving)
+        let is_spared = approved
+            && (self.has(Defect::AsksOnceForAll) || self.has(Defect::AskedBeforeLeaving))
             || waits && self.has(Defect::AskedElsewhere)
             || always && self.has(Defect::AlwaysIsShared)
             || self.approved && self.has(Defect::YesForSiblings)

@@ -62,9 +62,7 @@ impl ExecRequest {
             (no_timeout && timeout.is_some(), "disableTimeout with timeoutMs", Defect::TimeoutsMayContradict),
             (no_cap && cap.is_some(), "disableOutputCap with outputBytesCap", Defect::CapsMayContradict),
             (
-                (tty || stdin || stream)
-                    && process.is_none()
-                    && !(stdin && !tty && !stream && has(Defect::InputNeedsNoProcess)),
+                process.is_none() && (tty || stream || stdin && !has(Defect::InputNeedsNoProcess)),
                 "streams need a processId",
                 Defect::StreamsNeedNoProcess,
             ),

@@ -244,7 +244,7 @@ impl State {
         let kept = self.threads.values().filter(|thread| {
             !thread.turns.is_empty()
                 && (!thread.about.ephemeral || has(thread, Defect::KeepsEphemeral))
-                && !(thread.is_open() && has(thread, Defect::RestartForgetsOpenThreads))
+                && (!thread.is_open() || !has(thread, Defect::RestartForgetsOpenThreads))
         });
         next.threads = kept.map(|thread| (thread.about.id.clone(), thread.clone())).collect();
         for thread in next.threads.values_mut() {

@@ -178,7 +178,8 @@ impl Peer<'_> {
         drop(state);
         self.answer(id, &Ok(result));
         let mut state = self.core.lock();
-        if !self.has(Defect::StartsAreNotTold) && !(busy && self.has(Defect::BusyStartsAreNotTold)) {
+        let is_untold = self.has(Defect::StartsAreNotTold) || busy && self.has(Defect::BusyStartsAreNotTold);
+        if !is_untold {
             self.announce(&mut state, &thread);
         }
         if self.has(Defect::StartsTellTheirStatus) {

@@ -201,9 +201,10 @@ impl Peer<'_> {
             let late = self.has(Defect::SnapshotBehindReplay);
             if !late && !behind {
                 let mut snapshot = session.snapshot(&inner, None);
-                self.behaviour().mutate(&mut snapshot, |defect, snapshot| match defect {
-                    Defect::ResumedSnapshotIsOld => snapshot["v"] = json!("1.0"),
-                    _ => {}
+                self.behaviour().mutate(&mut snapshot, |defect, snapshot| {
+                    if defect == Defect::ResumedSnapshotIsOld {
+                        snapshot["v"] = json!("1.0");
+                    }
                 });
                 self.send(&snapshot);
             }

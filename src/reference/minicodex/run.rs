@@ -81,13 +81,17 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     if early {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
-    if !session.has(Defect::StartsWithRunning) && !(after_failure && session.has(Defect::RetriesAreRunning)) {
+    let starts_running =
+        session.has(Defect::StartsWithRunning) || after_failure && session.has(Defect::RetriesAreRunning);
+    if !starts_running {
         session.status(inner, "starting");
         if session.style(Style::StartsTwice) {
             session.status(inner, "starting");
         }
     }
-    if !session.has(Defect::SkipsRunning) && !(after_abort && session.has(Defect::SkipsRunningAfterAbort)) {
+    let skips_running =
+        session.has(Defect::SkipsRunning) || after_abort && session.has(Defect::SkipsRunningAfterAbort);
+    if !skips_running {
         session.status(inner, "running");
         if session.style(Style::RunsTwice) {
             session.status(inner, "running");

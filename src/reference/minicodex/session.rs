@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::Behaviour;
 use super::faults::Defect;
 use super::past::{Order, Past};
-use super::slips::spoil_snapshot;
 use super::styles::Style;
 use super::variants::{is_item, shape_event, shape_item};
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
@@ -285,7 +284,7 @@ impl Session {
         {
             frame["req_id"] = json!(req_id);
         }
-        spoil_snapshot(self, inner, &mut frame);
+        self.mutate_snapshot(inner, &mut frame);
         frame
     }
 
@@ -486,9 +485,10 @@ impl Session {
         run.status = status;
         if run.is_over() && run.finished_at.is_none() && !self.leaves_open(status) {
             let mut finished_at = now();
-            self.behaviour.mutate(&mut finished_at, |defect, at| match defect {
-                Defect::SecondsAreCut => *at = format!("{}Z", at.split('.').next().unwrap_or_default()),
-                _ => {}
+            self.behaviour.mutate(&mut finished_at, |defect, at| {
+                if defect == Defect::SecondsAreCut {
+                    *at = format!("{}Z", at.split('.').next().unwrap_or_default());
+                }
             });
             run.finished_at = Some(finished_at);
         }

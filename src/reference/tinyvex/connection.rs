@@ -416,7 +416,7 @@ impl Peer<'_> {
         if !state.store.has_session(&session) {
             let again = !self.past.refused.borrow_mut().insert(session.clone());
             if !self.has(Defect::PromptsUnknownSessions)
-                && !(again && self.has(Defect::RefusedSessionsExistLater))
+                && (!again || !self.has(Defect::RefusedSessionsExistLater))
             {
                 let code = if self.style(Style::NotFound) { -32002 } else { INVALID_PARAMS };
                 return Err(refuse(code, format!("no session {session:?}")));
@@ -473,9 +473,12 @@ impl Peer<'_> {
             let answer = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": INVALID_PARAMS, "message": "no prompt" } });
             self.send_later(&answer, Duration::from_millis(100));
         }
-        if self.behaviour.strikes(Defect::IgnoresCancel) {
-        } else if !is_first && self.behaviour.strikes(Defect::CancelsOnce) {
-        } else if self.behaviour.strikes(Defect::CancelsEverything) {
+        let is_ignored = self.behaviour.strikes(Defect::IgnoresCancel)
+            || !is_first && self.behaviour.strikes(Defect::CancelsOnce);
+        if is_ignored {
+            return Ok(Answer::Now(json!({})));
+        }
+        if self.behaviour.strikes(Defect::CancelsEverything) {
             let own = state.running.values().filter(|prompt| prompt.client == self.client);
             own.for_each(|prompt| prompt.cancel.cancel());
         } else if self.behaviour.strikes(Defect::CancelEndsSession) {
@@ -483,10 +486,8 @@ impl Peer<'_> {
                 prompt.cancel.cancel();
                 state.store.remove_session(session)?;
             }
-        } else {
-            if let Some(prompt) = state.running.get(session) {
-                prompt.cancel.cancel();
-            }
+        } else if let Some(prompt) = state.running.get(session) {
+            prompt.cancel.cancel();
         }
         Ok(Answer::Now(json!({})))
     }

@@ -201,8 +201,10 @@ impl Streams {
         if is_new && resumable.is_some() && self.has(Defect::ResumesOnlyItsSubId) {
             return Err(refuse(REJECTED, "another subscription's lastSeq"));
         }
+        // As texts: the order of keys counts here.
+        let spelt = wanted.params.to_string();
         let is_respelt =
-            self.live.get(&key).is_some_and(|live| live.params.to_string() != wanted.params.to_string());
+            self.live.get(&key).map(|live| live.params.to_string()).is_some_and(|old| old != spelt);
         let resumable = resumable.filter(|_| !(is_respelt && self.has(Defect::ResumesByText)));
         self.refresh(store, &key, wanted, topic)?;
         let is_never_resumed =
@@ -512,9 +514,10 @@ impl Streams {
         let pieces = cut(text, size);
         let total = pieces.len();
         let mut seq = seq;
-        self.behaviour.mutate(&mut seq, |defect, seq| match defect {
-            Defect::ChunksBeginAnew => *seq = 1,
-            _ => {}
+        self.behaviour.mutate(&mut seq, |defect, seq| {
+            if defect == Defect::ChunksBeginAnew {
+                *seq = 1;
+            }
         });
         for (part, piece) in pieces.iter().enumerate() {
             let mut params = json!({
