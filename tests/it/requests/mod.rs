@@ -191,7 +191,7 @@ fn what_a_server_does_wrong_with_its_requests_is_named() {
     for (flaw, id, told) in [
         (Flaw::AsksTwiceWithOneId, "DK-2", "the id \"7\" is that of a request that is open"),
         (Flaw::ResolvesTwice, "DK-3", "the request with the id \"7\" is resolved a second time"),
-        (Flaw::ResolvesAnother, "DK-4", "no request with the id 8 was made on this connection"),
+        (Flaw::ResolvesAnother, "DK-4", "no request with the id 8 was made"),
         (Flaw::ResolvesNothing, "DK-5", "the request with the id \"7\" was answered and never resolved"),
         (Flaw::AsksWithoutId, "DK-8", "it has no /request_id, which its answer must repeat"),
     ] {
