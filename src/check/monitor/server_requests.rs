@@ -99,11 +99,11 @@ impl ServerRequests {
         } else {
             (&rule.answered_twice, &rule.answered_unasked, "answered", " on this connection")
         };
-        // Everybody who follows a session may be told what became of a request, also who came after it was made.
-        let elsewhere = act == Act::Resolves
-            && (self.asked.get(ANYWHERE, Some(id)).is_some() || self.asked.may_have_forgotten(ANYWHERE));
         let forgotten = self.requests.may_have_forgotten(place);
         let Some(request) = self.requests.get(place, Some(id)) else {
+            // Everybody who follows a session may be told what became of a request, also who came after it was made.
+            let elsewhere = act == Act::Resolves
+                && (self.asked.get(ANYWHERE, Some(id)).is_some() || self.asked.may_have_forgotten(ANYWHERE));
             if !forgotten && !elsewhere {
                 tally.exercise(unasked);
                 let message = format!("no request with the id {id} was made{on}");

@@ -154,13 +154,12 @@ impl State {
     /// A client has gone.
     pub fn leave(&mut self, client: u64) {
         let gone = self.clients.remove(&client);
+        let strikes = |defect| gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(defect));
         self.watches.retain(|watch| watch.client != client);
         let mut orphans = Vec::new();
         for (id, pending) in &self.pending {
             let asks_others = pending.asked.contains(&client) && pending.asked.len() > 1;
-            let declines =
-                || gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::LeavingDeclines));
-            if asks_others && declines() {
+            if asks_others && strikes(Defect::LeavingDeclines) {
                 orphans.push(*id);
             }
         }
@@ -184,14 +183,10 @@ impl State {
             }
         }
         let own = self.processes.iter().filter(|((owner, _), _)| *owner == client);
-        let outlives = || {
-            gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::ProcessesOutliveTheirConnection))
+        let outlives = |key: &str| {
+            key.starts_with('#') && strikes(Defect::NamelessProcessesOutlive)
+                || strikes(Defect::ProcessesOutliveTheirConnection)
         };
-        let nameless = |key: &str| {
-            key.starts_with('#')
-                && gone.as_ref().is_some_and(|gone| gone.behaviour.strikes(Defect::NamelessProcessesOutlive))
-        };
-        own.filter(|((_, key), _)| !nameless(key) && !outlives())
-            .for_each(|(_, process)| process.canceller.cancel());
+        own.filter(|((_, key), _)| !outlives(key)).for_each(|(_, process)| process.canceller.cancel());
     }
 }

@@ -235,17 +235,22 @@ impl Peer<'_> {
         }
         let content = body.get("content").filter(|content| !content.is_string()).map(Value::to_string);
         if let Some(content) = content.filter(|_| session.behaviour.prepares(Defect::AnyContentIsTakenLate)) {
-            let messages = session.lock().messages;
-            session.later(move |session| {
-                let inner = session.lock();
-                let is_idle = !inner.busy && inner.messages == messages;
-                drop(inner);
-                if is_idle {
-                    session.behaviour.took_effect();
-                    turn::start(session, &content);
-                }
-            });
+            self.start_later(content);
         }
+    }
+
+    /// Starts a turn some time later, if no message has come and none is under way then.
+    fn start_later(&self, content: String) {
+        let messages = self.session.lock().messages;
+        self.session.later(move |session| {
+            let inner = session.lock();
+            let is_idle = !inner.busy && inner.messages == messages;
+            drop(inner);
+            if is_idle {
+                session.behaviour.took_effect();
+                turn::start(session, &content);
+            }
+        });
     }
 
     fn perform(&self, command: Command) {
@@ -271,13 +276,7 @@ impl Peer<'_> {
             Command::GetState => {
                 session.send(session.state());
                 if session.lock().turns == 0 && session.behaviour.prepares(Defect::StateStartsTurnLate) {
-                    let messages = session.lock().messages;
-                    session.later(move |session| {
-                        if session.lock().messages == messages {
-                            session.behaviour.took_effect();
-                            turn::start(session, "Hello?");
-                        }
-                    });
+                    self.start_later("Hello?".to_owned());
                 }
             }
             Command::Ping => {

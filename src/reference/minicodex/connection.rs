@@ -338,7 +338,7 @@ impl Peer<'_> {
     /// Whether a defect executes the command without a word.
     fn is_unacknowledged(&self, inner: &super::session::Inner, body: &Map<String, Value>) -> bool {
         let said = body.get("text").and_then(Value::as_str);
-        let was_aborted = inner.run.as_ref().is_some_and(|run| inner.past.abort.run == Some(run.id));
+        let was_aborted = inner.was_aborted();
         (said.is_some_and(|text| text.trim().is_empty()) && self.has(Defect::BlanksAreUnacknowledged))
             || (said.is_some() && was_aborted && self.has(Defect::NoAckAfterAbort))
             || (!body.contains_key("req_id") && self.has(Defect::AcksNeedReqId))

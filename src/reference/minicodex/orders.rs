@@ -115,7 +115,7 @@ impl Peer<'_> {
     /// Whether a defect takes a session for busy that has no active run.
     fn stays_busy(&self, inner: &Inner) -> bool {
         let Some(run) = inner.run.as_ref().filter(|run| run.is_over()) else { return false };
-        let was_aborted = inner.past.abort.run == Some(run.id);
+        let was_aborted = inner.was_aborted();
         let had_denials = run.decided.values().filter(|approved| !**approved).count() > 1;
         let stopped = inner.past.abort.tool_stopped.is_some_and(|stopped| stopped.elapsed() < CLEANUP);
         (run.status == "error" && !was_aborted && self.has(Defect::BusyAfterFailure))

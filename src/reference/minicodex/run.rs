@@ -52,7 +52,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     inner.past.latecomers.clear();
     let text = order.text.clone();
     let is_named = order.message_id.is_some();
-    let after_abort = inner.run.as_ref().is_some_and(|run| inner.past.abort.run == Some(run.id));
+    let after_abort = inner.was_aborted();
     let after_failure = inner.run.as_ref().is_some_and(|run| has_failed(inner, run));
     inner.past.restarts |= after_abort && session.behaviour.prepares(Defect::AbortsRestartIds);
     if after_failure && session.has(Defect::FailuresTakeIdsBack) {

@@ -80,6 +80,11 @@ impl Inner {
         self.run.as_ref().filter(|run| !run.is_over())
     }
 
+    /// The newest run was aborted.
+    pub fn was_aborted(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| self.past.abort.run == Some(run.id))
+    }
+
     /// It had a run, and no client is there.
     pub fn is_left(&self) -> bool {
         self.clients.is_empty() && self.run_counter > 0

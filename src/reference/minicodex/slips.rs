@@ -10,8 +10,7 @@ impl Session {
     /// Makes of a snapshot that is right one that is not.
     pub(super) fn mutate_snapshot(&self, inner: &Inner, frame: &mut Value) {
         let is_over = inner.active().is_none();
-        let was_aborted = inner.run.as_ref().is_some_and(|run| inner.past.abort.run == Some(run.id))
-            && frame["run_state"].is_object();
+        let was_aborted = inner.was_aborted() && frame["run_state"].is_object();
         self.behaviour.mutate(frame, |defect, frame| match defect {
             Defect::SnapshotWithoutVersion => {
                 frame.as_object_mut().map(|frame| frame.remove("v"));

@@ -396,23 +396,18 @@ impl Peer<'_> {
         let mut state = self.core.lock();
         let session = match session.and_then(Value::as_str) {
             Some(session) => session.to_owned(),
-            None if self.has(Defect::PromptsTheNewestSession) => {
-                state.newest.get(&self.client).cloned().unwrap_or_default()
-            }
-            None if session.is_some_and(Value::is_null) && self.has(Defect::NullIsTheNewestSession) => {
-                state.newest.get(&self.client).cloned().unwrap_or_default()
-            }
-            None if session.is_some_and(Value::is_number) && self.has(Defect::NumbersAreSessions) => {
+            None if self.has(Defect::PromptsTheNewestSession)
+                || (session.is_some_and(Value::is_null) && self.has(Defect::NullIsTheNewestSession))
+                || (session.is_some_and(Value::is_number) && self.has(Defect::NumbersAreSessions)) =>
+            {
                 state.newest.get(&self.client).cloned().unwrap_or_default()
             }
             None => return Err(invalid(&["sessionId"])),
         };
         let text = prompt_text(params, &self.behaviour)?;
         let trimmed = session.trim();
-        let session = match trimmed != session && self.has(Defect::SessionsAreTrimmed) {
-            true => trimmed.to_owned(),
-            false => session,
-        };
+        let trims = trimmed != session && self.has(Defect::SessionsAreTrimmed);
+        let session = if trims { trimmed.to_owned() } else { session };
         if !state.store.has_session(&session) {
             let again = !self.past.refused.borrow_mut().insert(session.clone());
             if !self.has(Defect::PromptsUnknownSessions)
