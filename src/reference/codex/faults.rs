@@ -347,7 +347,7 @@ and_more! {
     ExecNeverWrites "exec-never-writes" "Commands may never write." ["CX-EXE-30"];
     WorkspaceIsEverything "workspace-is-everything" "workspaceWrite allows a command to write everywhere." ["CX-EXE-30"];
     ExecStartsAThread "exec-starts-a-thread" "command/exec starts a thread." ["CX-EXE-31"];
-    BufferedCommandsAreNotEnded "buffered-commands-are-not-ended" "A buffered command cannot be ended." ["CX-EXE-21", "CX-EXE-33"];
+    BufferedCommandsAreNotEnded "buffered-commands-are-not-ended" "A buffered command cannot be ended, and does not end with its connection." ["CX-EXE-21", "CX-EXE-26", "CX-EXE-33"];
     ProcessIdsRepeat "process-ids-repeat" "A processId that is in use is accepted." ["CX-EXE-34"];
 
     // ---- durability
