@@ -272,6 +272,14 @@ fn pieces_are_complete_and_make_json() {
     ] {
         assert_eq!(judge(&protocol, &frames).0, broken, "{why}");
     }
+    // The rest of a value is waited for at the end of a case.
+    let mut judge = Judge::new(protocol, Limits::default(), &[]).expect("monitors");
+    let mut is_owed_after = |frame: &Value| {
+        judge.observe(&event("a", Direction::Recv, Payload::Text(frame.to_string().into())));
+        judge.is_owed()
+    };
+    assert!(is_owed_after(&first));
+    assert!(!is_owed_after(&last));
 }
 
 #[test]

@@ -141,6 +141,11 @@ impl Monitor for Series {
         self.open.memory() + self.keys.memory()
     }
 
+    /// A server may write the pieces of a large value between what else it has to say.
+    fn is_owed(&self, end: &End<'_>) -> bool {
+        self.open.iter().any(|(_, _, whole)| !whole.broken && end.owes(whole.first))
+    }
+
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
         if !end.settled {
             return;
