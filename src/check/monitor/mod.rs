@@ -16,6 +16,7 @@ mod existence;
 mod holds;
 mod increasing;
 mod increments;
+mod items;
 mod key;
 mod observation;
 mod precedence;

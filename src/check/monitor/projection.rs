@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
+use super::items::{Items, Likeness, MAX_ITEMS};
 use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::Memory;
-use crate::check::hashing::{Volatile, content_hash};
 use crate::check::history::Logged;
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
@@ -19,8 +19,6 @@ use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
-/// Longest list of items that is remembered a connection; of a longer one the end is compared.
-const MAX_ITEMS: usize = 4096;
 /// Most bytes of the ids of open items; past that they are not compared any more.
 const MAX_BYTES: usize = 1 << 20;
 /// Most questions of a connection that wait for their state messages.
@@ -54,7 +52,7 @@ enum Fold {
     Newest,
     Latest { set: (Matcher, Pointer), clear: Matcher },
     Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
-    Items { of: Matcher, drop: Volatile },
+    Items { of: Matcher, likeness: Likeness },
     Count { of: Matcher, by: Option<Pointer> },
 }
 
@@ -87,8 +85,7 @@ enum Folded {
     Ids(BTreeSet<String>),
     /// There were too many ids.
     Lost,
-    /// Hashes of the items, and the events that showed them.
-    Items(VecDeque<(u64, u64)>),
+    Items(Items),
     /// So many; what the one counted last is about.
     Count(i128, Option<String>),
 }
@@ -108,8 +105,8 @@ impl Projection {
                     clear: b.pattern(clear)?,
                     item: item.clone(),
                 },
-                rule::Fold::Items { of, drop } => {
-                    Fold::Items { of: b.pattern(of)?, drop: Volatile::new(drop) }
+                rule::Fold::Items { of, drop, join } => {
+                    Fold::Items { of: b.pattern(of)?, likeness: Likeness::new(drop, join.as_ref()) }
                 }
                 rule::Fold::Count { of, by } => Fold::Count { of: b.pattern(of)?, by: by.clone() },
             };
@@ -142,7 +139,7 @@ impl Projection {
                 Fold::Newest => Folded::Newest(Err(shown)),
                 Fold::Latest { .. } => Folded::Value(shown),
                 Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
-                Fold::Items { .. } => Folded::Items(VecDeque::new()),
+                Fold::Items { .. } => Folded::Items(Items::default()),
                 Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0), None),
             }
         });
@@ -202,11 +199,8 @@ impl Projection {
                         ids.clear();
                     }
                 }
-                (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    items.push_back((drop.hash_without(seen.history.fields(), seen.body), seen.event));
-                    if items.len() > MAX_ITEMS {
-                        items.pop_front();
-                    }
+                (Fold::Items { of, likeness }, Folded::Items(items)) if seen.is(of) => {
+                    items.push(likeness, seen);
                 }
                 (Fold::Count { of, by }, Folded::Count(count, last)) if seen.is(of) => {
                     let about = by.as_ref().and_then(|by| by.get(seen.body));
@@ -251,9 +245,9 @@ impl Projection {
                     _ => (true, Value::Null),
                 },
                 Folded::Items(items) => {
-                    let Fold::Items { drop, .. } = &fact.fold else { continue };
+                    let Fold::Items { likeness, .. } = &fact.fold else { continue };
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    let wrong = unlike(list, items, &drop.keys);
+                    let wrong = items.unlike(list, likeness);
                     related = wrong.as_ref().map_or(related, |(_, event)| *event);
                     let expected = match &wrong {
                         Some((Some(at), _)) => format!("item {at} as its event showed it"),
@@ -273,17 +267,6 @@ impl Projection {
             }
         }
     }
-}
-
-/// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too
-/// short, and the event that showed the item.
-fn unlike(list: &[Value], items: &VecDeque<(u64, u64)>, drop: &[String]) -> Option<(Option<usize>, u64)> {
-    let Some(before) = list.len().checked_sub(items.len()) else {
-        return items.get(list.len()).map(|(_, event)| (None, *event));
-    };
-    let shown = list.iter().enumerate().skip(before).map(|(at, item)| (at, content_hash(item, drop)));
-    let wrong = shown.zip(items).find(|((_, shown), (hash, _))| shown != hash);
-    wrong.map(|((at, _), (_, event))| (Some(at), *event))
 }
 
 fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {

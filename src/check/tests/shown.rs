@@ -74,3 +74,53 @@ fn a_state_that_nobody_asked_for_answers_none_that_was() {
     assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 8"]), 1, "another question");
     assert_eq!(then(&["ask 7", "log 3", "state 2 2 1 7", "state 2 2 1 7"]), 1, "one question has one answer");
 }
+
+#[test]
+fn neighbours_may_be_shown_as_one_item() {
+    /// Whether a list is told as wrong behind these events; an item is a kind and a text.
+    fn is_wrong(join: Option<&str>, events: &[(&str, &str)], list: &[(&str, &str)]) -> bool {
+        let protocol = protocol(&json!({
+            "log": { "message": "log", "id": "/seq" },
+            "invariants": { "x": { "about": "a", "monitor": { "projection": {
+                "message": "output", "cursor": "/seq", "facts": { "list": { "at": "/list", "decides": ["R-1"], "fold": {
+                    "items": { "of": "log", "drop": ["/seq"], "join": join },
+                } } },
+            } } } },
+        }));
+        let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+        let item = |(kind, text): &(&str, &str)| json!({ "type": "log", "kind": kind, "text": text });
+        let events = events.iter().enumerate().map(|(at, event)| {
+            let mut event = item(event);
+            event["seq"] = json!(at + 1);
+            event
+        });
+        let list: Vec<_> = list.iter().map(item).collect();
+        let shown = json!({ "type": "output", "seq": events.len(), "list": list });
+        let begin = json!({ "type": "output", "seq": 0, "list": [] });
+        let frames: Vec<_> = [begin].into_iter().chain(events).chain([shown]).collect();
+        let broken = frames.iter().map(|frame| {
+            judge
+                .observe(&event("a", Direction::Recv, Payload::Text(frame.to_string().into())))
+                .violations
+                .len()
+        });
+        broken.sum::<usize>() > 0
+    }
+    let events = [("u", "hi"), ("a", "on"), ("a", "e two"), ("c", "x"), ("a", "é")];
+    for (list, apart, joined) in [
+        (&events[..], false, false),
+        (&[("u", "hi"), ("a", "one two"), ("c", "x"), ("a", "é")], true, false),
+        (&[("u", "hi"), ("a", "one "), ("a", "two"), ("c", "x"), ("a", "é")], true, false),
+        (&[("u", "earlier hi"), ("a", "one two"), ("c", "x"), ("a", "é")], true, false),
+        (&[("a", "z"), ("u", "hi"), ("a", "one two"), ("c", "x"), ("a", "é")], true, false),
+        (&[("u", "hi"), ("a", "one two!"), ("c", "x"), ("a", "é")], true, true),
+        (&[("u", "hi"), ("a", "e two"), ("c", "x"), ("a", "é")], true, true),
+        (&[("u", "hi"), ("a", "e twoon"), ("c", "x"), ("a", "é")], true, true),
+        (&[("u", "hi"), ("a", "one two"), ("a", "é")], true, true),
+        (&[("u", "hi"), ("a", "one two"), ("c", "x")], true, true),
+        (&[("u", "hi"), ("c", "x"), ("a", "one twoé")], true, true),
+    ] {
+        assert_eq!(is_wrong(None, &events, list), apart, "{list:?}");
+        assert_eq!(is_wrong(Some("/text"), &events, list), joined, "{list:?}");
+    }
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::{Compile, Finding, Item, Items, key, whole};
+use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Fold};
 
@@ -296,7 +297,7 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
             }
             ids(&shown) == open
         }
-        Fold::Items { of, drop } => {
+        Fold::Items { of, drop, join } => {
             let of = c.pattern(of);
             let bare = |body: &Value| {
                 let mut body = body.clone();
@@ -305,14 +306,24 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
                 }
                 body
             };
-            let items: Vec<Value> =
-                log.iter().filter(|(event, _)| is(event, &of)).map(|(event, _)| bare(&event.body)).collect();
-            let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
+            let of_log = log.iter().filter(|(event, _)| is(event, &of)).map(|(event, _)| bare(&event.body));
+            let items = joined(of_log, join.as_ref());
+            let list = joined(shown.as_array().into_iter().flatten().map(bare), join.as_ref());
             list.len() >= items.len()
-                && list[list.len() - items.len()..]
-                    .iter()
-                    .zip(&items)
-                    .all(|(shown, item)| same(&bare(shown), item))
+                && list[list.len() - items.len()..].iter().zip(&items).enumerate().all(
+                    |(at, (shown, item))| {
+                        let mut shown = shown.clone();
+                        if at == 0
+                            && let Some((all, end)) =
+                                text_of(&shown, join.as_ref()).zip(text_of(item, join.as_ref()))
+                            && all.ends_with(end)
+                        {
+                            let end = end.to_owned();
+                            set_text(&mut shown, join.as_ref(), end);
+                        }
+                        same(&shown, item)
+                    },
+                )
         }
         Fold::Count { of, by } => {
             let of = c.pattern(of);
@@ -325,5 +336,37 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
             let count = (counted.len() - repeats.count()) as i128;
             whole(&shown) == Some(whole(&seeded).unwrap_or(0) + count)
         }
+    }
+}
+
+/// Neighbours that differ in nothing but the text at `join` as one, with the texts of all.
+fn joined(items: impl Iterator<Item = Value>, join: Option<&Pointer>) -> Vec<Value> {
+    let without = |item: &Value| {
+        let mut item = item.clone();
+        set_text(&mut item, join, String::new());
+        item
+    };
+    let mut all: Vec<Value> = Vec::new();
+    for item in items {
+        if let Some(last) = all.last_mut()
+            && let Some((before, after)) = text_of(last, join).zip(text_of(&item, join))
+            && same(&without(last), &without(&item))
+        {
+            let whole = format!("{before}{after}");
+            set_text(last, join, whole);
+        } else {
+            all.push(item);
+        }
+    }
+    all
+}
+
+fn text_of<'v>(item: &'v Value, join: Option<&Pointer>) -> Option<&'v str> {
+    join?.get(item)?.as_str()
+}
+
+fn set_text(item: &mut Value, join: Option<&Pointer>, text: String) {
+    if let Some(place) = join.and_then(|join| item.pointer_mut(join.as_str())) {
+        *place = text.into();
     }
 }

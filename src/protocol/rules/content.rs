@@ -187,6 +187,10 @@ pub enum Fold {
         of: Pattern,
         /// Pointers that an item of the list need not have as its event has them.
         drop: Vec<Pointer>,
+        /// A text at the top of an item. Neighbours that differ in it alone may be shown as one item with the texts of all, or cut
+        /// otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        join: Option<Pointer>,
     },
     /// How many events of a pattern came since the first state message, added to what that showed.
     Count {

@@ -82,7 +82,7 @@ impl Refer for Fold {
                 refs.under("open/remove", remove);
                 refs.under("open/clear", clear);
             }
-            Self::Items { of, drop: _ } => refs.under("items/of", of),
+            Self::Items { of, drop: _, join: _ } => refs.under("items/of", of),
             Self::Count { of, by: _ } => refs.under("count/of", of),
         }
     }

@@ -303,13 +303,25 @@ impl Session {
         inner.next_client
     }
 
+    fn note_item(&self, transcript: &mut Vec<Value>, item: &Value) {
+        let is_text = |item: &Value| item["type"] == "assistant_text";
+        if let Some(last) = transcript.last_mut().filter(|last| is_text(last) && is_text(item))
+            && self.style(Style::TextsAreJoined)
+        {
+            let texts = [&last["text"], &item["text"]].map(|text| text.as_str().unwrap_or_default());
+            last["text"] = json!(texts.concat());
+        } else {
+            transcript.push(item.clone());
+        }
+    }
+
     /// Logs an event and sends it to every client.
     pub fn emit(&self, inner: &mut Inner, mut event: Value) -> u64 {
         let id = self.next_id(inner);
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
         if is_item(&kind) {
             shape_item(self, &mut event);
-            inner.transcript.push(event.clone());
+            self.note_item(&mut inner.transcript, &event);
         }
         let run_id = inner.run.as_ref().map(|run| run.id);
         event["event_id"] = json!(id);

@@ -44,5 +44,6 @@ styles! {
     ResumeBehindHello "resume-behind-hello" "A resume is accepted only after hello, and gets no second welcome." ["MC-AMB-10"];
     DrainsOnSnapshot "drain-before-hang-up" "A snapshot is followed by drain, and by ok only 100 ms later: many clients have disconnected by then." ["MC-BP-2"];
     SnapshotsLate "snapshots-late" "A snapshot shows the state of when it was asked for, and is sent 3 ms later, behind what has happened meanwhile." ["MC-SNP-4"];
+    TextsAreJoined "texts-are-joined" "Neighbouring assistant_text items are one in the transcript of a snapshot." ["MC-SNP-4", "MC-TI-11"];
     NoOpeningSnapshot "no-opening-snapshot" "hello is answered only by welcome." ["MC-AMB-09"] warns ["MC-HS-5"];
 }

@@ -85,6 +85,7 @@ faults! {
     AlwaysResumed "always-resumed" "Every subscription is reported as resumed." ["TV-RES-3", "TV-RES-5", "TV-SUB-2"];
     NoInitialValue "no-initial-value" "A new subscription gets no value." ["TV-SUB-3"];
     NoValue "no-value" "tinyvex/data lacks its value." ["TV-SUB-4"];
+    SeqStandsWhileShared "seq-stands-while-shared" "seq does not grow while a stream has several subscribers." ["TV-SUB-5"];
     SeqStands "seq-stands" "seq does not grow past 3." ["TV-SUB-5"];
     SubIdsInLowerCase "sub-ids-in-lower-case" "subIds are sent in lower case." ["TV-SUB-6"];
     StartSeqAhead "start-seq-ahead" "startSeq is ahead of the first seq." ["TV-SUB-7"];
@@ -99,6 +100,8 @@ faults! {
     LogsToTheClient "logs-to-the-client" "A line of text precedes the answer of a prompt that failed." ["TV-TRN-1"];
     ReplaysAreBatches "replays-are-batches" "Several values that were missed come as one list of notifications." ["TV-TRN-1"];
     ChunksEndWithEmptyText "chunks-end-with-empty-text" "An empty text follows the last chunk of a value." ["TV-TRN-1"];
+    SessionsExcludeStreams "sessions-exclude-streams" "tinyvex/subscribe is unknown on a connection that has a session." ["TV-TRN-2"];
+    SessionsExcludeMutations "sessions-exclude-mutations" "tinyvex/mutation is unknown on a connection that has a session." ["TV-TRN-2"];
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
     ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-TRN-3"];
     ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
@@ -106,6 +109,7 @@ faults! {
     FailuresAreAnswered "failures-are-answered" "A notification that fails is answered with its error." ["TV-ACP-23", "TV-TRN-8"];
     UnsubscribeIsAnsweredLate "unsubscribe-is-answered-late" "unsubscribe without an id is answered 150 ms later." ["TV-TRN-8"];
     FailedPromptsAreUnanswered "failed-prompts-are-unanswered" "A prompt that fails is not answered." ["TV-TRN-10"];
+    WaitingPingsAreOne "waiting-pings-are-one" "Of the pings that wait for their answers only the newest is answered." ["TV-TRN-11"];
     PingsShareT "pings-share-t" "Pings that wait for their answers get the t of the newest one." ["TV-TRN-11"];
     SessionsTakeTheNewestId "sessions-take-the-newest-id" "The answer of session/new has the id of the newest request." ["TV-TRN-11"];
     MutationsHaveNullErrors "mutations-have-null-errors" "The result of a mutation or an action has an error that is null beside it." ["TV-ERR-1", "TV-TRN-12"];
@@ -113,6 +117,7 @@ faults! {
     ListsAreSentFlat "lists-are-sent-flat" "The data of a list of several entries has no params, but their members." ["TV-EX-2", "TV-TRN-13"];
     NumbersAreSentByPosition "numbers-are-sent-by-position" "The params of data whose value is a number are a list." ["TV-EX-2", "TV-TRN-13"];
     ParamsAreEncodedTwice "params-are-encoded-twice" "The params of data that is not all ASCII are a string of JSON." ["TV-EX-2", "TV-TRN-13"];
+    LaterPromptsArePrefixed "later-prompts-are-prefixed" "The second prompt of a connection is accepted only by a tinyvex method." ["TV-ACP-8", "TV-TRN-17"];
     LaterSessionsArePrefixed "later-sessions-are-prefixed" "The second session of a connection is created only by a tinyvex method." ["TV-ACP-7", "TV-TRN-17"];
     AuthMethodsHaveNoId "auth-methods-have-no-id" "The methods of authMethods have no id." ["TV-ACP-2"];
     EchoesLater "echoes-later" "initialize accepts any version from the second time on." ["TV-ACP-3"];
@@ -145,11 +150,13 @@ faults! {
     UnsubscribeIsIgnored "unsubscribe-is-ignored" "unsubscribe has no effect." ["TV-SUB-14"];
     UnsubscribesAll "unsubscribes-all" "unsubscribe ends the stream for all of its subscribers." ["TV-SUB-15"];
     UnsubscribesNothing "unsubscribes-nothing" "unsubscribe without subId is accepted." ["TV-SUB-16"];
+    LongSubIdsAreUnique "long-sub-ids-are-unique" "A subId of more than eight letters is refused while another connection uses it." ["TV-SUB-18"];
     LongSubIdsAreGlobal "long-sub-ids-are-global" "Data for a subId of more than eight letters goes to the first connection that used it." ["TV-SUB-18"];
     LeavingEndsStreams "leaving-ends-streams" "A lost connection ends its streams for the others, too." ["TV-SUB-19"];
     SharedStreamsAreNumbers "shared-streams-are-numbers" "accepted is 1 for a stream that has another subscriber." ["TV-SUB-1"];
     SharedStreamsAreResumed "shared-streams-are-resumed" "A subscription to a stream that has another subscriber is reported as resumed." ["TV-SUB-2"];
     KnownSubIdsAreResumed "known-sub-ids-are-resumed" "A subscription with a subId that was used before is reported as resumed." ["TV-SUB-2"];
+    NoValueForKnownSubIds "no-value-for-known-sub-ids" "A subId that its connection has used before gets no value." ["TV-SUB-3"];
     NoValueForTheSecond "no-value-for-the-second" "A new subscription to a stream that has another subscriber gets no value." ["TV-SUB-3"];
     EmptyListsAreLeftOut "empty-lists-are-left-out" "tinyvex/data lacks its value if that is an empty list." ["TV-SUB-4"];
     AuthorsAreToldTwice "authors-are-told-twice" "The connection that mutates gets the update twice." ["TV-SUB-5"];
@@ -180,6 +187,7 @@ faults! {
     RefusesJournals "refuses-journals" "subscribe with the journal that the server sent is refused." ["TV-RES-6"];
     AnyCursor "any-cursor" "lastSeq and journal of a wrong type are treated as absent." ["TV-RES-7"];
     JournalsAreNumbers "journals-are-numbers" "The journal is a number." ["TV-RES-6"];
+    FirstSubscriptionsAreNew "first-subscriptions-are-new" "A lastSeq is refused in the first subscription of a connection." ["TV-RES-1"];
     ResumeNeedsAJournal "resume-needs-a-journal" "A lastSeq without a journal is refused." ["TV-RES-1"];
     ResumesOnlyItsSubId "resumes-only-its-sub-id" "A lastSeq is refused with a subId that the stream has not had." ["TV-RES-1"];
     CursorsMayBeDigits "cursors-may-be-digits" "A lastSeq that is a string of digits is treated as absent." ["TV-RES-7"];

@@ -102,6 +102,10 @@ impl Peer<'_> {
             }
             journal => journal?,
         };
+        let is_first = self.past.sub_ids.borrow().is_empty();
+        if last_seq.is_some() && is_first && self.has(Defect::FirstSubscriptionsAreNew) {
+            return Err(invalid(&["lastSeq"]));
+        }
         if last_seq.is_some() && journal.is_none() && self.has(Defect::ResumeNeedsAJournal) {
             return Err(invalid(&["journal"]));
         }
@@ -114,6 +118,9 @@ impl Peer<'_> {
             journal: journal.and_then(Value::as_str),
         };
         let mut state = self.core.lock();
+        if state.newest.contains_key(&self.client) && self.has(Defect::SessionsExcludeStreams) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has a session"));
+        }
         let State { store, streams, .. } = &mut *state;
         let (mut result, values) = streams.subscribe(store, &wanted).map_err(|refusal| {
             let is_invalid = refusal.code == INVALID_PARAMS;
@@ -133,7 +140,8 @@ impl Peer<'_> {
         if !last {
             self.answer(id, &Ok(result.clone()));
         }
-        let silent = last_seq.is_none() && self.has(Defect::NoInitialValue);
+        let silent = last_seq.is_none()
+            && (self.has(Defect::NoInitialValue) || is_known && self.has(Defect::NoValueForKnownSubIds));
         if values.len() > 1 && self.has(Defect::ReplaysAreBatches) {
             let batch = values.iter().map(|(seq, value)| {
                 let params = json!({ "subId": sub_id, "seq": seq, "value": value });
@@ -228,6 +236,9 @@ impl Peer<'_> {
         }
         let keep = self.has(Defect::FailuresLeaveTraces);
         let mut state = self.core.lock();
+        if state.newest.contains_key(&self.client) && self.has(Defect::SessionsExcludeMutations) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has a session"));
+        }
         let State { store, streams, .. } = &mut *state;
         store.hold_back(self.behaviour.prepares(Defect::WritesWithTheNext))?;
         let done = match store.mutate(name, args, keep) {
@@ -394,10 +405,11 @@ impl Peer<'_> {
             }
             _ => {}
         });
+        let only_newest = self.behaviour.prepares(Defect::WaitingPingsAreOne);
         if let Some(id) = id
-            && self.behaviour.prepares(Defect::PingsShareT)
+            && (only_newest || self.behaviour.prepares(Defect::PingsShareT))
         {
-            self.ping_later(id.clone(), t);
+            self.ping_later(id.clone(), t, only_newest);
             return Ok(Answer::Elsewhere);
         }
         if is_request && self.style(Style::PongsToo) {
@@ -412,8 +424,8 @@ impl Peer<'_> {
         Ok(Answer::Now(result))
     }
 
-    /// Answers a ping some time later, with the t that the newest one has then.
-    fn ping_later(&self, id: Value, t: Option<&Value>) {
+    /// Answers a ping some time later, with the t that the newest one has then. `only_newest`: not if that is another one.
+    fn ping_later(&self, id: Value, t: Option<&Value>, only_newest: bool) {
         let (shared, outbox, behaviour) =
             (self.past.newest_t.clone(), self.outbox.clone(), self.behaviour.clone());
         let own = t.cloned();
@@ -423,6 +435,9 @@ impl Peer<'_> {
             let t = shared.get();
             if t != own {
                 behaviour.took_effect();
+                if only_newest {
+                    return;
+                }
             }
             let result = t.map_or_else(|| json!({}), |t| json!({ "t": t }));
             outbox.send(Message::text(response(&id, &Ok(result), &behaviour).to_string()));

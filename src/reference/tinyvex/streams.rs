@@ -187,6 +187,13 @@ impl Streams {
         if taken && self.style(Style::RefusesTakenIds) {
             return Err(refuse(REJECTED, "the subId is in use"));
         }
+        let is_namesake = |(client, id): &(u64, String)| *client != wanted.client && id == wanted.sub_id;
+        if wanted.sub_id.len() > 8
+            && self.chosen.keys().any(is_namesake)
+            && self.has(Defect::LongSubIdsAreUnique)
+        {
+            return Err(refuse(REJECTED, "the subId is in use"));
+        }
         // A subId in use is taken over.
         self.release(wanted.client, wanted.sub_id, false);
         let key = self.key(wanted);
@@ -398,6 +405,7 @@ impl Streams {
             let mut stands = false;
             self.behaviour.mutate(&mut stands, |defect, stands| match defect {
                 Defect::SeqStands => *stands = live.seq > 2,
+                Defect::SeqStandsWhileShared => *stands = live.subscribers.len() > 1,
                 Defect::SeqStandsForChunks => *stands = value.to_string().len() > MAX_CHUNK,
                 // The value of before was in chunks, too.
                 Defect::LaterChunksStand => *stands = live.value.to_string().len() > MAX_CHUNK,
