@@ -264,7 +264,7 @@ faults! {
     BusyAfterFailure "busy-after-failure" "After a run that failed every send is refused as if it were active." ["MC-LIFE-11", "MC-LIFE-12", "MC-LIFE-2", "MC-LIFE-3", "MC-TI-10"];
     BusyAfterDenial "busy-after-two-denials" "After a run with two denied calls every send is refused as if it were active." ["MC-LIFE-11"];
     RunsWhileAwaiting "runs-while-awaiting" "A send while a call waits starts a second run at the same time." ["MC-LIFE-6", "MC-SND-8"];
-    OnlyTheSenderDecides "only-the-sender-decides" "A decision by another client than the one that started the run, and is still there, is refused." ["MC-FAN-6"];
+    OnlyTheSenderDecides "only-the-sender-decides" "A decision by another client than the one that started the run, and is still there, is refused." ["MC-APR-20", "MC-FAN-6"];
     AnnouncesRepeats "announces-repeats" "A decision that is sent again is announced again." ["MC-APR-13"];
     SendersMissDecisions "senders-miss-decisions" "The client that started the run does not get the decisions of others." ["MC-APR-4", "MC-APR-6", "MC-FAN-1", "MC-FAN-6"];
     SecondDenialIsMisspelt "second-denial-is-misspelt" "The second denial of a run is announced as denied." ["MC-APR-7"];
@@ -359,7 +359,7 @@ faults! {
     FailuresTakeIdsBack "failures-take-ids-back" "The event_ids of a failed run are given again." ["MC-ORD-2"];
     RetriesAreRunning "retries-are-running" "The first status of a run after one that failed is running." ["MC-ENV-6", "MC-SND-1"];
     SkipsRunningAfterAbort "skips-running-after-abort" "A run after an aborted one goes from starting to finished." ["MC-LIFE-1", "MC-LIFE-2"];
-    SecondCallIsLate "second-call-is-late" "The output of a response's second call comes before its tool_call." ["MC-TI-12", "MC-TI-8"];
+    SecondCallIsLate "second-call-is-late" "The output of a response's second call comes before its tool_call." ["MC-TI-12", "MC-TI-13", "MC-TI-8"];
     RuleOutputsNameTheTool "rule-outputs-name-the-tool" "The output of a call that a rule refuses has the tool's name as call_id." ["MC-TI-8"];
     TwoAreNotAwaited "two-are-not-awaited" "A run in which two calls wait at the same time has no status awaiting_approval." ["MC-APR-3"];
     BlankTextIsNull "blank-text-is-null" "text of assistant_text is null if it is white space." ["MC-TI-2"];
