@@ -45,23 +45,25 @@ const PLAIN: &[(&str, &str)] = &[
 /// Values that only say that a number is unsigned.
 const UNBOUNDED: [u64; 3] = [u16::MAX as u64, u32::MAX as u64, u64::MAX];
 
+/// The schemas of what users write, by the names that [`table`] knows.
+fn schemas() -> [(&'static str, Value); 5] {
+    [
+        ("scenario", schema_of::<ScenarioFile>()),
+        ("protocol", schema_of::<Extension>()),
+        ("requirements", schema_of::<RequirementsFile>()),
+        ("message", schema_of::<MessageExtension>()),
+        ("schema", schema_of::<SchemaExtension>()),
+    ]
+}
+
 /// The table of an object of a file's schema, behind its description. `object` is the type's name; none: the file itself.
 ///
 /// # Errors
 /// There is no such file or object.
 pub(super) fn table(file: &str, object: Option<&str>) -> Result<String, Failure> {
-    let schema = match file {
-        "scenario" => schema_of::<ScenarioFile>(),
-        "protocol" => schema_of::<Extension>(),
-        "requirements" => schema_of::<RequirementsFile>(),
-        "message" => schema_of::<MessageExtension>(),
-        "schema" => schema_of::<SchemaExtension>(),
-        _ => {
-            return Err(usage(
-                format!("no such file: {file}"),
-                "scenario, protocol, requirements, message, schema",
-            ));
-        }
+    let Some((_, schema)) = schemas().into_iter().find(|(name, _)| *name == file) else {
+        let known = schemas().map(|(name, _)| name).join(", ");
+        return Err(usage(format!("no such file: {file}"), &known));
     };
     let shown = object.map_or(Some(&schema), |name| schema.get("$defs")?.get(name));
     let Some(shown) = shown else {
@@ -264,4 +266,41 @@ fn described(schema: &Value) -> String {
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The objects with named fields that take any other field, too.
+    fn lenient(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                let closed = |key: &str| map.get(key) == Some(&Value::Bool(false));
+                if map.contains_key("properties")
+                    && !closed("additionalProperties")
+                    && !closed("unevaluatedProperties")
+                {
+                    found.push(at.to_owned());
+                }
+                map.iter().for_each(|(key, value)| lenient(value, &format!("{at}/{key}"), found));
+            }
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, item)| lenient(item, &format!("{at}/{index}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn misspelt_keys_are_refused_everywhere() {
+        for (file, schema) in schemas() {
+            let mut found = Vec::new();
+            lenient(&schema, file, &mut found);
+            assert!(found.is_empty(), "{found:#?}");
+        }
+    }
 }

@@ -155,7 +155,7 @@ pub struct Fact {
 
 /// How a part of the state follows from the events.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[allow(clippy::large_enum_variant, reason = "a handful a protocol, built once")]
 pub enum Fold {
     /// The largest log id seen (null or 0 on an empty log).
