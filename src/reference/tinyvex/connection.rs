@@ -389,9 +389,6 @@ impl Peer<'_> {
     }
 
     fn prompt(&self, id: Option<Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
-        if self.past.counts.prompts.get() > 0 && self.has(Defect::LaterPromptsArePrefixed) {
-            return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.prompt"));
-        }
         if params.0.is_empty() && self.has(Defect::EmptyPromptsAreFine) {
             return Ok(Answer::Now(json!({ "ok": true })));
         }

@@ -100,8 +100,6 @@ faults! {
     LogsToTheClient "logs-to-the-client" "A line of text precedes the answer of a prompt that failed." ["TV-TRN-1"];
     ReplaysAreBatches "replays-are-batches" "Several values that were missed come as one list of notifications." ["TV-TRN-1"];
     ChunksEndWithEmptyText "chunks-end-with-empty-text" "An empty text follows the last chunk of a value." ["TV-TRN-1"];
-    SessionsExcludeStreams "sessions-exclude-streams" "tinyvex/subscribe is unknown on a connection that has a session." ["TV-TRN-2"];
-    SessionsExcludeMutations "sessions-exclude-mutations" "tinyvex/mutation is unknown on a connection that has a session." ["TV-TRN-2"];
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
     ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-TRN-3"];
     ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
@@ -109,7 +107,7 @@ faults! {
     FailuresAreAnswered "failures-are-answered" "A notification that fails is answered with its error." ["TV-ACP-23", "TV-TRN-8"];
     UnsubscribeIsAnsweredLate "unsubscribe-is-answered-late" "unsubscribe without an id is answered 150 ms later." ["TV-TRN-8"];
     FailedPromptsAreUnanswered "failed-prompts-are-unanswered" "A prompt that fails is not answered." ["TV-TRN-10"];
-    WaitingPingsAreOne "waiting-pings-are-one" "Of the pings that wait for their answers only the newest is answered." ["TV-TRN-11"];
+    WaitingPingsAreOne "waiting-pings-are-one" "Of the pings that wait for their answers only the newest is answered." ["TV-TRN-10", "TV-TRN-11"];
     PingsShareT "pings-share-t" "Pings that wait for their answers get the t of the newest one." ["TV-TRN-11"];
     SessionsTakeTheNewestId "sessions-take-the-newest-id" "The answer of session/new has the id of the newest request." ["TV-TRN-11"];
     MutationsHaveNullErrors "mutations-have-null-errors" "The result of a mutation or an action has an error that is null beside it." ["TV-ERR-1", "TV-TRN-12"];
@@ -117,7 +115,6 @@ faults! {
     ListsAreSentFlat "lists-are-sent-flat" "The data of a list of several entries has no params, but their members." ["TV-EX-2", "TV-TRN-13"];
     NumbersAreSentByPosition "numbers-are-sent-by-position" "The params of data whose value is a number are a list." ["TV-EX-2", "TV-TRN-13"];
     ParamsAreEncodedTwice "params-are-encoded-twice" "The params of data that is not all ASCII are a string of JSON." ["TV-EX-2", "TV-TRN-13"];
-    LaterPromptsArePrefixed "later-prompts-are-prefixed" "The second prompt of a connection is accepted only by a tinyvex method." ["TV-ACP-8", "TV-TRN-17"];
     LaterSessionsArePrefixed "later-sessions-are-prefixed" "The second session of a connection is created only by a tinyvex method." ["TV-ACP-7", "TV-TRN-17"];
     AuthMethodsHaveNoId "auth-methods-have-no-id" "The methods of authMethods have no id." ["TV-ACP-2"];
     EchoesLater "echoes-later" "initialize accepts any version from the second time on." ["TV-ACP-3"];
@@ -187,7 +184,7 @@ faults! {
     RefusesJournals "refuses-journals" "subscribe with the journal that the server sent is refused." ["TV-RES-6"];
     AnyCursor "any-cursor" "lastSeq and journal of a wrong type are treated as absent." ["TV-RES-7"];
     JournalsAreNumbers "journals-are-numbers" "The journal is a number." ["TV-RES-6"];
-    FirstSubscriptionsAreNew "first-subscriptions-are-new" "A lastSeq is refused in the first subscription of a connection." ["TV-RES-1"];
+    FirstSubscriptionsAreNew "first-subscriptions-are-new" "A lastSeq is refused in the first subscription of a connection." ["TV-RES-1", "TV-RES-5", "TV-RES-6"];
     ResumeNeedsAJournal "resume-needs-a-journal" "A lastSeq without a journal is refused." ["TV-RES-1"];
     ResumesOnlyItsSubId "resumes-only-its-sub-id" "A lastSeq is refused with a subId that the stream has not had." ["TV-RES-1"];
     CursorsMayBeDigits "cursors-may-be-digits" "A lastSeq that is a string of digits is treated as absent." ["TV-RES-7"];

@@ -118,9 +118,6 @@ impl Peer<'_> {
             journal: journal.and_then(Value::as_str),
         };
         let mut state = self.core.lock();
-        if state.newest.contains_key(&self.client) && self.has(Defect::SessionsExcludeStreams) {
-            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has a session"));
-        }
         let State { store, streams, .. } = &mut *state;
         let (mut result, values) = streams.subscribe(store, &wanted).map_err(|refusal| {
             let is_invalid = refusal.code == INVALID_PARAMS;
@@ -236,9 +233,6 @@ impl Peer<'_> {
         }
         let keep = self.has(Defect::FailuresLeaveTraces);
         let mut state = self.core.lock();
-        if state.newest.contains_key(&self.client) && self.has(Defect::SessionsExcludeMutations) {
-            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has a session"));
-        }
         let State { store, streams, .. } = &mut *state;
         store.hold_back(self.behaviour.prepares(Defect::WritesWithTheNext))?;
         let done = match store.mutate(name, args, keep) {
