@@ -409,6 +409,11 @@ impl Inner {
         }
     }
 
+    pub fn forget_the_last_exchange(&mut self) {
+        let begin = self.history.iter().rposition(|entry| entry.role == "user").unwrap_or_default();
+        self.history.truncate(begin);
+    }
+
     /// Adds to the answer of the current model response; the first piece begins it.
     pub fn answer(&mut self, piece: &str, begins: bool) {
         self.output_tokens += tokens(piece);

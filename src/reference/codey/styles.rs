@@ -34,6 +34,7 @@ styles! {
     AbsenceIsTold "absence-is-told" "A missing note is reported as a result." ["CO-TL-17"];
     OtherWords "other-words" "Errors have other texts." ["CO-ER-1", "CO-TL-18"];
     Formatted "formatted-results" "The content of ToolCompleted is wrapped in other text." ["CO-AMB-13"];
+    CancelledLeavesNoTrace "cancelled-leaves-no-trace" "A cancelled turn is not in History." ["CO-CA-1", "CO-GH-3"] excludes ["queues-messages"];
     CountsOn "counts-on" "output_tokens starts at the usage of an earlier run." ["CO-AMB-14"];
     DeathLeavesOpen "fatal-stays-open" "After a fatal Error the connection stays, and commands are answered with Errors." ["CO-AMB-18"];
 }

@@ -122,6 +122,9 @@ impl Player {
             }
             Err(Stop::Cancelled) => {
                 self.cancelled();
+                if session.style(Style::CancelledLeavesNoTrace) {
+                    session.lock().forget_the_last_exchange();
+                }
                 if session.has(Defect::CancelLeavesBusy) {
                     let finished = session.finished(&mut session.lock());
                     session.send(finished);

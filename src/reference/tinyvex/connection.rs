@@ -95,7 +95,7 @@ impl Drop for Leaving<'_> {
         let made = state.newest.remove(&self.client);
         let prompt = made.and_then(|session| state.running.get(&session));
         if let Some(prompt) = prompt.filter(|prompt| prompt.client != self.client)
-            && self.core.behaviour.strikes(Defect::LeavingEndsItsSession)
+            && self.core.behaviour.style(Style::LeavingCancels)
         {
             prompt.cancel.cancel();
         }

@@ -142,7 +142,6 @@ faults! {
     CancelWaitsForTools "cancel-waits-for-tools" "session/cancel has no effect before the active tool is done." ["TV-ACP-22"];
     CancelIsAnswered "cancel-is-answered" "session/cancel is answered if it ends a prompt." ["TV-ACP-23", "TV-TRN-8"];
     CancelOfNothingIsAnswered "cancel-of-nothing-is-answered" "session/cancel is answered with an error 100 ms later if there is no prompt." ["TV-ACP-23", "TV-TRN-8"];
-    LeavingEndsItsSession "leaving-ends-its-session" "The end of a connection cancels the prompt of another one in the session that it created." ["TV-ACP-12"];
     LinksNeedTitles "links-need-titles" "A prompt with a resource link without title is refused." ["TV-ACP-29"];
     UnsubscribeIsIgnored "unsubscribe-is-ignored" "unsubscribe has no effect." ["TV-SUB-14"];
     UnsubscribesAll "unsubscribes-all" "unsubscribe ends the stream for all of its subscribers." ["TV-SUB-15"];

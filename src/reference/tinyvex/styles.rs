@@ -45,6 +45,7 @@ styles! {
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
     OwnThoughts "own-thoughts" "Each prompt has an additional thought of the agent." ["TV-ACP-15"];
     OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
+    LeavingCancels "leaving-cancels" "The end of a connection cancels the prompt of another one in the session that it created." ["TV-ACP-12", "TV-ACP-22"];
     CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
     JoinedHistory "joined-history" "The history has one entry for an answer, even if it came in several pieces." ["TV-DUR-4"];
 }
