@@ -132,6 +132,13 @@ impl Cue {
     }
 }
 
+/// A text without its last cue, and without white space around it.
+pub(crate) fn without(text: &str) -> String {
+    let (before, rest) = text.rsplit_once(OPEN).unwrap_or((text, ""));
+    let after = rest.split_once(CLOSE).map_or("", |(_, after)| after);
+    [before, after].concat().trim().to_owned()
+}
+
 /// The model responses that a text asks for. No cue: the reply `ok`. A bad cue: its error as a reply.
 pub fn responses(text: &str) -> Vec<Response> {
     let say = |text: String| vec![vec![Step::Say { say: vec![text], every_ms: None }]];
@@ -158,6 +165,19 @@ pub fn responses(text: &str) -> Vec<Response> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_without_its_cue() {
+        for (text, expected) in [
+            ("hi ", "hi"),
+            ("Привет [[cue:abc]]", "Привет"),
+            ("a [[cue:b]] c", "a  c"),
+            ("a [[cue:b", "a"),
+            ("[[cue:a]] b [[cue:c]]", "[[cue:a]] b"),
+        ] {
+            assert_eq!(without(text), expected);
+        }
+    }
 
     #[test]
     fn survives_the_way_there_and_back() {

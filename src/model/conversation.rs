@@ -4,9 +4,16 @@ use std::collections::HashSet;
 
 use super::record::CueState;
 use crate::cue::{self, Cue, Step};
+use crate::text::beginning;
 
 /// The longest pause that a cue may ask for, in milliseconds: longer than any client waits.
 const LONGEST_PAUSE_MS: u64 = 600_000;
+/// What is kept of the text of a result, in bytes: a cue may ask for it several times.
+const OUTPUT: usize = 64 << 10;
+/// What the results of the turn's calls stand for in a text.
+const RESULTS: &str = "<<results>>";
+/// What the user's text, without its cue, stands for.
+const SAID: &str = "<<text>>";
 
 /// One entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +22,23 @@ pub(super) enum Entry {
     User(String),
     /// Something that the model said, with the ids of the tools it called.
     Model(Vec<String>),
-    /// Results of calls with these ids.
-    Results(Vec<String>),
+    /// Results of calls.
+    Results(Vec<Output>),
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Output {
+    pub call: String,
+    /// Its text, of at most [`OUTPUT`] bytes.
+    pub text: String,
+}
+
+impl Output {
+    pub fn new(call: String, mut text: String) -> Self {
+        text.truncate(beginning(&text, OUTPUT).len());
+        Self { call, text }
+    }
 }
 
 /// A conversation, oldest entry first.
@@ -65,7 +87,8 @@ impl Conversation {
             let index = self.answers_after(at);
             let unanswered = newest.filter(|(newest, _)| *newest > at && self.answers_after(*newest) == 0);
             if index < responses.len() || unanswered.is_none() {
-                let steps = responses.into_iter().nth(index).unwrap_or_default();
+                let mut steps = responses.into_iter().nth(index).unwrap_or_default();
+                steps.iter_mut().for_each(|step| self.fill(step, at, text));
                 return Part { steps, cue: state, index, text: text.to_owned() };
             }
         }
@@ -73,6 +96,19 @@ impl Conversation {
         let index = self.answers_after(at);
         let steps = if index == 0 { vec![say("ok")] } else { Vec::new() };
         Part { steps, cue: CueState::None, index, text: text.to_owned() }
+    }
+
+    /// Puts in what the calls since the entry `at` have returned, and what the user said.
+    fn fill(&self, step: &mut Step, at: usize, text: &str) {
+        let Step::Say { say, .. } = step else { return };
+        for chunk in say.iter_mut().filter(|chunk| chunk.contains(RESULTS) || chunk.contains(SAID)) {
+            let since = self.entries.iter().skip(at).filter_map(|entry| match entry {
+                Entry::Results(outputs) => Some(outputs),
+                _ => None,
+            });
+            let outputs: Vec<&str> = since.flatten().map(|output| output.text.as_str()).collect();
+            *chunk = chunk.replace(RESULTS, &outputs.join("; ")).replace(SAID, &cue::without(text));
+        }
     }
 
     fn answers_after(&self, at: usize) -> usize {
@@ -98,11 +134,11 @@ impl Conversation {
                     before_was_model = true;
                 }
                 Entry::Results(results) => {
-                    let unknown = results.iter().find(|result| !known.contains(result.as_str()));
+                    let unknown = results.iter().find(|result| !known.contains(result.call.as_str()));
                     if let Some(result) = unknown.filter(|_| !self.continued) {
-                        return Some(Dangling::Result(result.clone()));
+                        return Some(Dangling::Result(result.call.clone()));
                     }
-                    open.retain(|call| !results.iter().any(|result| result == call));
+                    open.retain(|call| !results.iter().any(|result| result.call == *call));
                     before_was_model = false;
                 }
                 Entry::User(_) => before_was_model = false,
@@ -161,7 +197,27 @@ mod tests {
     }
 
     fn results(ids: &[&str]) -> Entry {
-        Entry::Results(ids.iter().map(ToString::to_string).collect())
+        let output = |id: &&str| Output::new((*id).to_owned(), format!("of {id}"));
+        Entry::Results(ids.iter().map(output).collect())
+    }
+
+    #[test]
+    fn a_text_may_repeat_what_tools_returned_and_what_was_said() {
+        let cue = Cue::new(vec![
+            call("a"),
+            call("b"),
+            say("<<results>>."),
+            call("c"),
+            say("“<<text>>”: <<results>>"),
+        ]);
+        let mut entries =
+            vec![results(&["0"]), user(&format!("é and {} more", cue.encode())), called(&["1", "2"])];
+        entries.extend([results(&["1", "2"]), user("a reminder")]);
+        assert_eq!(part(&entries).steps, [say("of 1; of 2."), call("c")]);
+        entries.extend([called(&["3"]), results(&["3"])]);
+        assert_eq!(part(&entries).steps, [say("“é and  more”: of 1; of 2; of 3")]);
+        let long = Output::new(String::new(), "é".repeat(OUTPUT));
+        assert_eq!(long.text.len(), OUTPUT);
     }
 
     fn part(entries: &[Entry]) -> Part {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::api::Api;
-use super::conversation::{Conversation, Dangling, Entry, newest_cue};
+use super::conversation::{Conversation, Dangling, Entry, Output, newest_cue};
 use super::error::ApiError;
 use super::reply::{key, tokens_in};
 use crate::cue::{CLOSE, OPEN};
@@ -131,6 +131,10 @@ fn id(value: &Value, field: &str) -> Option<String> {
     value[field].as_str().map(str::to_owned)
 }
 
+fn output(of: &Value, call: &str, content: &str) -> Entry {
+    Entry::Results(id(of, call).map(|call| Output::new(call, text(&of[content]))).into_iter().collect())
+}
+
 fn role(message: &Value) -> Result<&str, ApiError> {
     let role = message["role"].as_str();
     role.ok_or_else(|| ApiError::field("messages", "messages: every message must have a role"))
@@ -145,7 +149,7 @@ fn chat(messages: &[Value]) -> Result<Conversation, ApiError> {
                 let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
                 entries.push(Entry::Model(calls.iter().filter_map(|call| id(call, "id")).collect()));
             }
-            "tool" => entries.push(Entry::Results(id(message, "tool_call_id").into_iter().collect())),
+            "tool" => entries.push(output(message, "tool_call_id", "content")),
             "function" => entries.push(Entry::Results(Vec::new())),
             "system" | "developer" => {}
             other => {
@@ -166,7 +170,10 @@ fn messages(messages: &[Value]) -> Result<Conversation, ApiError> {
         };
         match role(message)? {
             "user" => {
-                let results = ids("tool_result", "tool_use_id");
+                let blocks = blocks.iter().filter(|block| block["type"] == "tool_result");
+                let of_call =
+                    |block: &Value| Some(Output::new(id(block, "tool_use_id")?, text(&block["content"])));
+                let results: Vec<Output> = blocks.filter_map(of_call).collect();
                 let only_results = !results.is_empty() && text(&message["content"]).is_empty();
                 if !results.is_empty() {
                     entries.push(Entry::Results(results));
@@ -222,9 +229,7 @@ fn responses(body: &Value) -> Result<Conversation, ApiError> {
             ("function_call" | "custom_tool_call", _) => {
                 Entry::Model(id(item, "call_id").into_iter().collect())
             }
-            ("function_call_output" | "custom_tool_call_output", _) => {
-                Entry::Results(id(item, "call_id").into_iter().collect())
-            }
+            ("function_call_output" | "custom_tool_call_output", _) => output(item, "call_id", "output"),
             _ => continue,
         };
         // The items that a reference stands for are not here, so their calls are not known either.
@@ -279,8 +284,9 @@ mod tests {
         Entry::Model(ids.iter().map(ToString::to_string).collect())
     }
 
-    fn results(ids: &[&str]) -> Entry {
-        Entry::Results(ids.iter().map(ToString::to_string).collect())
+    fn results(outputs: &[(&str, &str)]) -> Entry {
+        let output = |(id, text): &(&str, &str)| Output::new((*id).to_owned(), (*text).to_owned());
+        Entry::Results(outputs.iter().map(output).collect())
     }
 
     #[test]
@@ -293,7 +299,8 @@ mod tests {
             { "role": "tool", "tool_call_id": "2", "content": "[[cue:no]]" },
         ] });
         let user = Entry::User("a\nb".into());
-        let expected = [user.clone(), model(&["1", "2"]), results(&["1"]), results(&["2"])];
+        let expected =
+            [user.clone(), model(&["1", "2"]), results(&[("1", "x")]), results(&[("2", "[[cue:no]]")])];
         assert_eq!(entries(Api::Chat, chat), expected);
 
         let messages = json!({ "model": "m", "max_tokens": 9, "system": "s", "messages": [
@@ -310,7 +317,7 @@ mod tests {
         ] });
         assert_eq!(
             entries(Api::Messages, messages),
-            [user.clone(), model(&["1", "2"]), results(&["1", "2"])]
+            [user.clone(), model(&["1", "2"]), results(&[("1", "[[cue:no]]"), ("2", "[[cue:no]]")])]
         );
 
         let responses = json!({ "model": "m", "input": [
@@ -319,7 +326,10 @@ mod tests {
             { "type": "function_call", "call_id": "1", "name": "n", "arguments": "{}" },
             { "type": "function_call_output", "call_id": "1", "output": "[[cue:no]]" },
         ] });
-        assert_eq!(entries(Api::Responses, responses), [user, model(&[]), model(&["1"]), results(&["1"])]);
+        assert_eq!(
+            entries(Api::Responses, responses),
+            [user, model(&[]), model(&["1"]), results(&[("1", "[[cue:no]]")])]
+        );
     }
 
     #[test]

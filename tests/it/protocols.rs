@@ -1,11 +1,14 @@
 //! What every shipped protocol owes its users, whichever it is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::support::{frameproof, text};
 use frameproof::protocol::{LoadOptions, Protocol};
 use frameproof::reference;
+use frameproof::source::Document;
+use serde_json::Value;
 
 fn protocols() -> impl Iterator<Item = (&'static str, std::sync::Arc<Protocol>)> {
     let names = Protocol::embedded_names().into_iter();
@@ -90,6 +93,40 @@ fn every_class_of_tools_is_described_for_targets() {
                 cell.contains(&format!("`{class}`")) && (!cell.contains('(') || cell.contains(name))
             });
             assert!(described, "docs/targets.md lacks the class `{class}` of {name}");
+        }
+    }
+}
+
+/// The names of the clients that steps open.
+fn opened(steps: &Value, names: &mut BTreeSet<String>) {
+    match steps {
+        Value::Object(step) => {
+            names.extend(step.get("open").map(ToString::to_string));
+            step.values().for_each(|inner| opened(inner, names));
+        }
+        Value::Array(steps) => steps.iter().for_each(|step| opened(step, names)),
+        _ => {}
+    }
+}
+
+/// Whoever has one conversation for all connections leaves out what needs several.
+#[test]
+fn cases_with_several_connections_need_isolation_where_a_protocol_has_it() {
+    let with_isolation =
+        protocols().filter(|(_, protocol)| protocol.extension.capabilities.contains_key("isolation"));
+    let folders: Vec<_> = with_isolation
+        .map(|(name, _)| Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name))
+        .collect();
+    assert!(!folders.is_empty());
+    for file in folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder")) {
+        let file = file.expect("a file").path();
+        let document = Document::read(&file).unwrap_or_else(|error| panic!("{error}"));
+        for case in document.value["cases"].as_array().expect("cases") {
+            let mut names = BTreeSet::new();
+            opened(&case["steps"], &mut names);
+            let needs =
+                case["needs"].as_array().is_some_and(|needs| needs.iter().any(|need| need == "isolation"));
+            assert!(names.len() < 2 || needs, "{}: {} opens {names:?}", file.display(), case["name"]);
         }
     }
 }

@@ -118,9 +118,11 @@ fn legal_styles_are_listed_served_and_passed() {
 #[test]
 fn legal_styles_pass_under_other_readings() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (protocol, style, reading) in
-        [("minicodex", "ping-accepted", "strict"), ("tinyvex", "seq-per-subscription", "lenient")]
-    {
+    for (protocol, style, reading) in [
+        ("minicodex", "ping-accepted", "strict"),
+        ("tinyvex", "seq-per-subscription", "lenient"),
+        ("codelab", "ide-runs-what-is-approved", "lenient"),
+    ] {
         let arguments = ["selftest", protocol, "--styles", "--style", style, "--reading", reading];
         let output = frameproof(folder.path(), &arguments);
         let out = text(&output.stdout);

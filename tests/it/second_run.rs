@@ -8,8 +8,21 @@ use crate::support::{Served, frameproof, text};
 fn run(folder: &Path, protocol: &str, url: &str, more: &[&str]) -> (Option<i32>, String) {
     let arguments =
         ["run", protocol, "--url", url, "--jobs", "8", "--quiet-period", "200ms", "--timeout-scale", "3"];
-    let output = frameproof(folder, &[&arguments[..], more].concat());
+    frameproof_shown(folder, &[&arguments[..], more].concat())
+}
+
+fn frameproof_shown(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = frameproof(folder, arguments);
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// A server remembers the ids of changes that it has made.
+#[test]
+fn tinyvex_passes_when_its_cases_are_repeated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, shown) =
+        frameproof_shown(folder.path(), &["run", "tinyvex", "--case", "mutations/*", "--repeat", "2"]);
+    assert_eq!(code, Some(0), "{shown}");
 }
 
 /// Twice in a row, and then twice at once.

@@ -56,7 +56,7 @@ async fn play(session: Arc<Session>, mut text: String) {
         let mut turn = Turn {
             session: Arc::clone(&session),
             cancel: Cancel::never(),
-            said: spoken(&text),
+            said: cue::without(&text),
             results: Vec::new(),
             texts: 0,
             unfinished: false,
@@ -84,13 +84,6 @@ async fn play(session: Arc<Session>, mut text: String) {
             }
         }
     }
-}
-
-/// A text without its cue.
-fn spoken(text: &str) -> String {
-    let (before, rest) = text.split_once("[[cue:").unwrap_or((text, ""));
-    let after = rest.split_once("]]").map_or("", |(_, after)| after);
-    format!("{before}{after}").trim().to_owned()
 }
 
 struct Turn {
@@ -353,19 +346,5 @@ impl Turn {
             return Err(Over);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cue_is_not_spoken() {
-        for (text, expected) in
-            [("hi", "hi"), ("Привет [[cue:abc]]", "Привет"), ("a [[cue:b]] c", "a  c"), ("a [[cue:b", "a")]
-        {
-            assert_eq!(spoken(text), expected);
-        }
     }
 }
