@@ -13,7 +13,7 @@ const OUTPUT: usize = 64 << 10;
 /// What the results of the turn's calls stand for in a text.
 const RESULTS: &str = "<<results>>";
 /// What the user's text, without its cue, stands for.
-const SAID: &str = "<<text>>";
+const USER_TEXT: &str = "<<text>>";
 
 /// One entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,13 +101,13 @@ impl Conversation {
     /// Puts in what the calls since the entry `at` have returned, and what the user said.
     fn fill(&self, step: &mut Step, at: usize, text: &str) {
         let Step::Say { say, .. } = step else { return };
-        for chunk in say.iter_mut().filter(|chunk| chunk.contains(RESULTS) || chunk.contains(SAID)) {
+        for chunk in say.iter_mut().filter(|chunk| chunk.contains(RESULTS) || chunk.contains(USER_TEXT)) {
             let since = self.entries.iter().skip(at).filter_map(|entry| match entry {
                 Entry::Results(outputs) => Some(outputs),
                 _ => None,
             });
             let outputs: Vec<&str> = since.flatten().map(|output| output.text.as_str()).collect();
-            *chunk = chunk.replace(RESULTS, &outputs.join("; ")).replace(SAID, &cue::without(text));
+            *chunk = chunk.replace(RESULTS, &outputs.join("; ")).replace(USER_TEXT, &cue::without(text));
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) const MAX_ITEMS: usize = 4096;
 
 /// How the items of a list are compared with their events.
 #[derive(Clone)]
-pub(super) struct Likeness {
+pub(super) struct ItemComparison {
     /// What need not be the same, and what is joined.
     apart: Volatile,
     join: Option<Pointer>,
@@ -43,18 +43,18 @@ impl TextHash {
     /// Odd, so that every byte counts.
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    fn and(self, text: &str) -> Self {
+    fn followed_by(self, text: &str) -> Self {
         let step = |sum: u64, byte: &u8| sum.wrapping_mul(Self::BASE).wrapping_add(u64::from(*byte) + 1);
         Self { sum: text.as_bytes().iter().fold(self.sum, step), bytes: self.bytes + text.len() }
     }
 
-    fn is_end_of(self, text: &str) -> bool {
+    fn ends(self, text: &str) -> bool {
         let end = text.len().checked_sub(self.bytes).and_then(|start| text.get(start..));
         end.is_some_and(|end| self == Self::default().and(end))
     }
 }
 
-impl Likeness {
+impl ItemComparison {
     pub fn new(drop: &[Pointer], join: Option<&Pointer>) -> Self {
         let apart: Vec<Pointer> = drop.iter().chain(join).cloned().collect();
         Self { apart: Volatile::new(&apart), join: join.cloned() }
@@ -71,20 +71,20 @@ impl Items {
     }
 
     /// An event shows one more.
-    pub fn push(&mut self, likeness: &mut Likeness, seen: &Observation<'_>) {
-        let hash = likeness.apart.hash_without(seen.history.fields(), seen.body);
-        let text = likeness.text(seen.body);
+    pub fn push(&mut self, comparison: &mut ItemComparison, seen: &Observation<'_>) {
+        let hash = comparison.apart.hash_without(seen.history.fields(), seen.body);
+        let text = comparison.text(seen.body);
         if let (Some(text), Some(last)) = (text, self.0.back_mut())
             && last.hash == hash
             && let Some(before) = last.text
         {
-            last.text = Some(before.and(text));
+            last.text = Some(before.followed_by(text));
             last.event = seen.event;
             return;
         }
         self.0.push_back(Item {
             hash,
-            text: text.map(|text| TextHash::default().and(text)),
+            text: text.map(|text| TextHash::default().followed_by(text)),
             event: seen.event,
         });
         if self.0.len() > MAX_ITEMS {
@@ -94,15 +94,15 @@ impl Items {
 
     /// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too
     /// short, and the event that showed the item. Of a text that others than the first may have begun the end is enough.
-    pub fn unlike(&self, list: &[Value], likeness: &Likeness) -> Option<(Option<usize>, u64)> {
-        let shown = shown(list, likeness);
+    pub fn mismatch(&self, list: &[Value], comparison: &ItemComparison) -> Option<(Option<usize>, u64)> {
+        let shown = shown(list, comparison);
         let Some(before) = shown.len().checked_sub(self.0.len()) else {
             return self.0.get(shown.len()).map(|item| (None, item.event));
         };
         let wrong = shown[before..].iter().zip(&self.0).enumerate().find(|(at, (shown, item))| {
             let alike = match (&shown.text, item.text) {
-                (Some(text), Some(end)) if *at == 0 => end.is_end_of(text),
-                (Some(text), Some(whole)) => whole == TextHash::default().and(text),
+                (Some(text), Some(end)) if *at == 0 => end.ends(text),
+                (Some(text), Some(whole)) => whole == TextHash::default().followed_by(text),
                 (text, item) => text.is_none() == item.is_none(),
             };
             shown.hash != item.hash || !alike
@@ -118,11 +118,11 @@ struct Shown {
     text: Option<String>,
 }
 
-fn shown(list: &[Value], likeness: &Likeness) -> Vec<Shown> {
+fn shown(list: &[Value], comparison: &ItemComparison) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {
-        let hash = content_hash(item, &likeness.apart.keys);
-        let text = likeness.text(item);
+        let hash = content_hash(item, &comparison.apart.keys);
+        let text = comparison.text(item);
         match (text, shown.last_mut()) {
             (Some(text), Some(Shown { hash: last, text: Some(before), .. })) if *last == hash => {
                 before.push_str(text);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::items::{Items, Likeness, MAX_ITEMS};
+use super::items::{ItemComparison, Items, MAX_ITEMS};
 use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::Memory;
@@ -52,7 +52,7 @@ enum Fold {
     Newest,
     Latest { set: (Matcher, Pointer), clear: Matcher },
     Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
-    Items { of: Matcher, likeness: Likeness },
+    Items { of: Matcher, comparison: ItemComparison },
     Count { of: Matcher, by: Option<Pointer> },
 }
 
@@ -106,7 +106,7 @@ impl Projection {
                     item: item.clone(),
                 },
                 rule::Fold::Items { of, drop, join } => {
-                    Fold::Items { of: b.pattern(of)?, likeness: Likeness::new(drop, join.as_ref()) }
+                    Fold::Items { of: b.pattern(of)?, comparison: ItemComparison::new(drop, join.as_ref()) }
                 }
                 rule::Fold::Count { of, by } => Fold::Count { of: b.pattern(of)?, by: by.clone() },
             };
@@ -199,8 +199,8 @@ impl Projection {
                         ids.clear();
                     }
                 }
-                (Fold::Items { of, likeness }, Folded::Items(items)) if seen.is(of) => {
-                    items.push(likeness, seen);
+                (Fold::Items { of, comparison }, Folded::Items(items)) if seen.is(of) => {
+                    items.push(comparison, seen);
                 }
                 (Fold::Count { of, by }, Folded::Count(count, last)) if seen.is(of) => {
                     let about = by.as_ref().and_then(|by| by.get(seen.body));
@@ -245,9 +245,9 @@ impl Projection {
                     _ => (true, Value::Null),
                 },
                 Folded::Items(items) => {
-                    let Fold::Items { likeness, .. } = &fact.fold else { continue };
+                    let Fold::Items { comparison, .. } = &fact.fold else { continue };
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    let wrong = items.unlike(list, likeness);
+                    let wrong = items.mismatch(list, comparison);
                     related = wrong.as_ref().map_or(related, |(_, event)| *event);
                     let expected = match &wrong {
                         Some((Some(at), _)) => format!("item {at} as its event showed it"),
