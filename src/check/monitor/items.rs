@@ -50,7 +50,7 @@ impl TextHash {
 
     fn ends(self, text: &str) -> bool {
         let end = text.len().checked_sub(self.bytes).and_then(|start| text.get(start..));
-        end.is_some_and(|end| self == Self::default().and(end))
+        end.is_some_and(|end| self == Self::default().followed_by(end))
     }
 }
 
