@@ -41,7 +41,10 @@ impl<S> Ahead<S> {
         self.head.extend_from_slice(piece);
         let end = self.head[from..].windows(END.len()).position(|window| window == END);
         let Some(end) = end.map(|at| from + at + END.len()) else {
-            self.over = piece.is_empty() || self.head.len() > MAX_HEAD || !may_be_http(&self.head);
+            self.over = piece.is_empty()
+                || self.head.len() > MAX_HEAD
+                || !may_be_http(&self.head)
+                || !may_be_headers(&self.head, from);
             return;
         };
         self.over = true;
@@ -55,6 +58,19 @@ impl<S> Ahead<S> {
 /// Whether bytes may be the beginning of an HTTP answer. What is none is handed out at once.
 fn may_be_http(head: &[u8]) -> bool {
     head.iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
+}
+
+/// Whether the lines that stand behind `from`, or go on there, may be headers. What is none is handed out at once: no end of a head
+/// follows, perhaps for a long time.
+fn may_be_headers(head: &[u8], from: usize) -> bool {
+    let line_feed = head[..from].iter().rposition(|byte| *byte == b'\n');
+    // Without one the first line is the status.
+    let status = usize::from(line_feed.is_none());
+    let lines = head[line_feed.map_or(0, |at| at + 1)..].split(|byte| *byte == b'\n').skip(status);
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~\r".contains(byte);
+    lines
+        .map(|line| line.split(|byte| *byte == b':').next().unwrap_or_default())
+        .all(|name| name.iter().all(is_name))
 }
 
 /// Whether a head begins with `HTTP/1.1 101`.
@@ -179,6 +195,22 @@ mod tests {
         let mut chunk = [0; 100];
         let read = Ahead::new(client).read(&mut chunk).await.expect("read");
         assert_eq!(&chunk[..read], b"SSH-2.0-x\r\n");
+    }
+
+    #[test]
+    fn what_is_no_header_is_handed_out_at_once() {
+        for (text, is_handed_out) in [
+            ("HTTP/1.1 101 x\r\nHTTP/1.1", true),
+            ("HTTP/1.1 101 x\r\nA: b\r\nno header\r\n", true),
+            ("HTTP/1.1 101 a (b)\r\nX-Some_Name: a/b (c)\r\nA", false),
+            ("HTTP/1.1 101 a/b\r", false),
+        ] {
+            for piece in [1, 2, 100] {
+                let mut ahead = Ahead::new(tokio::io::empty());
+                text.as_bytes().chunks(piece).for_each(|piece| Ahead::take(&mut ahead, piece));
+                assert_eq!(ahead.over, is_handed_out, "{text:?} in pieces of {piece}");
+            }
+        }
     }
 
     #[tokio::test]
