@@ -10,6 +10,11 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// Whether a byte may be in a token of HTTP, such as the name of a header (RFC 9110, 5.6.2).
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 /// A length of time for people: `0.5s`, `45s`, `4m10s`, `2h05m`.
 pub(crate) fn length_of_time(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;

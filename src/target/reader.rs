@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use super::config::SetupConfig;
 use super::spec::{Call, Errors};
 use crate::source::escape_token;
+use crate::text::is_token_byte;
 
 /// Reads values that may come from the environment, and remembers those.
 pub(super) struct Reader<'r> {
@@ -47,8 +48,7 @@ impl Reader<'_> {
             let at = format!("{at}/{index}");
             let (name, value) = text.split_once(':').unwrap_or_default();
             let name = name.trim();
-            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            if name.is_empty() || !name.bytes().all(fits) {
+            if name.is_empty() || !name.bytes().all(is_token_byte) {
                 self.errors.push("a header has no name before a colon", &at, "", HINT);
                 continue;
             }

@@ -5,6 +5,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::text::is_token_byte;
+
 const END: &[u8] = b"\r\n\r\n";
 /// Most bytes of a head that are held back for its end.
 const MAX_HEAD: usize = 64 << 10;
@@ -67,7 +69,7 @@ fn may_be_headers(head: &[u8], from: usize) -> bool {
     // Without one the first line is the status.
     let status = usize::from(line_feed.is_none());
     let lines = head[line_feed.map_or(0, |at| at + 1)..].split(|byte| *byte == b'\n').skip(status);
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~\r".contains(byte);
+    let is_name = |byte: &u8| *byte == b'\r' || is_token_byte(*byte);
     lines
         .map(|line| line.split(|byte| *byte == b':').next().unwrap_or_default())
         .all(|name| name.iter().all(is_name))
