@@ -168,16 +168,7 @@ impl Peer<'_> {
             self.session.hang_up();
         }
         if wrong == Wrong::NoJson && self.session.behaviour.prepares(Defect::HangsUpLate) {
-            let messages = self.session.lock().messages;
-            self.session.later(move |session| {
-                let inner = session.lock();
-                let is_idle = !inner.busy && inner.messages == messages;
-                drop(inner);
-                if is_idle {
-                    session.behaviour.took_effect();
-                    session.hang_up();
-                }
-            });
+            self.later_if_idle(|session| session.hang_up());
         }
     }
 
@@ -239,8 +230,13 @@ impl Peer<'_> {
         }
     }
 
-    /// Starts a turn some time later, if no message has come and none is under way then.
+    /// Starts a turn some time later, if nothing has happened then.
     fn start_later(&self, content: String) {
+        self.later_if_idle(move |session| turn::start(session, &content));
+    }
+
+    /// Does what a defect has prepared some time later, if no message has come and no turn is under way then.
+    fn later_if_idle(&self, act: impl FnOnce(&Arc<Session>) + Send + 'static) {
         let messages = self.session.lock().messages;
         self.session.later(move |session| {
             let inner = session.lock();
@@ -248,7 +244,7 @@ impl Peer<'_> {
             drop(inner);
             if is_idle {
                 session.behaviour.took_effect();
-                turn::start(session, &content);
+                act(session);
             }
         });
     }
