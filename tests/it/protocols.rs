@@ -114,19 +114,17 @@ fn opened(steps: &Value, names: &mut BTreeSet<String>) {
 fn cases_with_several_connections_need_isolation_where_a_protocol_has_it() {
     let with_isolation =
         protocols().filter(|(_, protocol)| protocol.extension.capabilities.contains_key("isolation"));
-    let folders: Vec<_> = with_isolation
-        .map(|(name, _)| Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name))
-        .collect();
-    assert!(!folders.is_empty());
-    for file in folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder")) {
-        let file = file.expect("a file").path();
-        let document = Document::read(&file).unwrap_or_else(|error| panic!("{error}"));
+    let files: Vec<_> =
+        with_isolation.flat_map(|(name, _)| frameproof::scenario::embedded_files(name)).collect();
+    assert!(!files.is_empty());
+    for (file, text) in files {
+        let document = Document::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
         for case in document.value["cases"].as_array().expect("cases") {
             let mut names = BTreeSet::new();
             opened(&case["steps"], &mut names);
             let needs =
                 case["needs"].as_array().is_some_and(|needs| needs.iter().any(|need| need == "isolation"));
-            assert!(names.len() < 2 || needs, "{}: {} opens {names:?}", file.display(), case["name"]);
+            assert!(names.len() < 2 || needs, "{file}: {} opens {names:?}", case["name"]);
         }
     }
 }
