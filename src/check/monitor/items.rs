@@ -1,5 +1,6 @@
 //! A list of items, and the events that each showed one: how they are compared without keeping them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde_json::Value;
@@ -95,7 +96,9 @@ impl Items {
     /// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too
     /// short, and the event that showed the item. Of a text that others than the first may have begun the end is enough.
     pub fn mismatch(&self, list: &[Value], comparison: &ItemComparison) -> Option<(Option<usize>, u64)> {
-        let shown = shown(list, comparison);
+        // Where nothing is joined each event has shown an item, and what is before those need not be looked at.
+        let from = if comparison.join.is_none() { list.len().saturating_sub(self.0.len()) } else { 0 };
+        let shown = shown(list, from, comparison);
         let Some(before) = shown.len().checked_sub(self.0.len()) else {
             return self.0.get(shown.len()).map(|item| (None, item.event));
         };
@@ -112,22 +115,23 @@ impl Items {
 }
 
 /// An item of a list, with its neighbours that belong to it.
-struct Shown {
+struct Shown<'l> {
     at: usize,
     hash: u64,
-    text: Option<String>,
+    text: Option<Cow<'l, str>>,
 }
 
-fn shown(list: &[Value], comparison: &ItemComparison) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::with_capacity(list.len());
-    for (at, item) in list.iter().enumerate() {
+/// The items from an index on.
+fn shown<'l>(list: &'l [Value], from: usize, comparison: &ItemComparison) -> Vec<Shown<'l>> {
+    let mut shown: Vec<Shown<'_>> = Vec::with_capacity(list.len() - from);
+    for (at, item) in list.iter().enumerate().skip(from) {
         let hash = content_hash(item, &comparison.apart.keys);
         let text = comparison.text(item);
         match (text, shown.last_mut()) {
             (Some(text), Some(Shown { hash: last, text: Some(before), .. })) if *last == hash => {
-                before.push_str(text);
+                before.to_mut().push_str(text);
             }
-            _ => shown.push(Shown { at, hash, text: text.map(str::to_owned) }),
+            _ => shown.push(Shown { at, hash, text: text.map(Cow::Borrowed) }),
         }
     }
     shown
