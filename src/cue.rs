@@ -132,6 +132,20 @@ impl Cue {
     }
 }
 
+/// What tools returned, and what the user said, in a text of the model.
+const RESULTS: &str = "<<results>>";
+const USER_TEXT: &str = "<<text>>";
+
+/// How often a text of the model asks for what tools returned, and for what the user said.
+pub(crate) fn blanks(chunk: &str) -> (usize, usize) {
+    (chunk.matches(RESULTS).count(), chunk.matches(USER_TEXT).count())
+}
+
+/// A text of the model with what tools returned, and what the user said. What is put in is not looked through.
+pub(crate) fn fill(chunk: &str, results: &str, said: &str) -> String {
+    chunk.split(RESULTS).map(|part| part.replace(USER_TEXT, said)).collect::<Vec<_>>().join(results)
+}
+
 /// A text without its last cue, and without white space around it.
 pub(crate) fn without(text: &str) -> String {
     let (before, rest) = text.rsplit_once(OPEN).unwrap_or((text, ""));
@@ -177,6 +191,14 @@ mod tests {
         ] {
             assert_eq!(without(text), expected);
         }
+    }
+
+    #[test]
+    fn what_is_put_into_a_text_is_not_looked_through() {
+        let chunk = "<<text>>: <<results>>, <<results>>.";
+        assert_eq!(blanks(chunk), (2, 1));
+        assert_eq!(fill(chunk, "r<<text>>", "s<<results>>"), "s<<results>>: r<<text>>, r<<text>>.");
+        assert_eq!((blanks("<<>>"), fill("<<>>", "r", "s").as_str()), ((0, 0), "<<>>"));
     }
 
     #[test]

@@ -10,10 +10,8 @@ use crate::text::beginning;
 const LONGEST_PAUSE_MS: u64 = 600_000;
 /// What is kept of the text of a result, in bytes: a cue may ask for it several times.
 const OUTPUT: usize = 64 << 10;
-/// What the results of the turn's calls stand for in a text.
-const RESULTS: &str = "<<results>>";
-/// What the user's text, without its cue, stands for.
-const USER_TEXT: &str = "<<text>>";
+/// How much longer a response may become by what is put into its texts, in bytes.
+const FILLED: usize = 4 << 20;
 
 /// One entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +86,7 @@ impl Conversation {
             let unanswered = newest.filter(|(newest, _)| *newest > at && self.answers_after(*newest) == 0);
             if index < responses.len() || unanswered.is_none() {
                 let mut steps = responses.into_iter().nth(index).unwrap_or_default();
-                steps.iter_mut().for_each(|step| self.fill(step, at, text));
+                self.fill(&mut steps, at, text);
                 return Part { steps, cue: state, index, text: text.to_owned() };
             }
         }
@@ -98,16 +96,32 @@ impl Conversation {
         Part { steps, cue: CueState::None, index, text: text.to_owned() }
     }
 
-    /// Puts in what the calls since the entry `at` have returned, and what the user said.
-    fn fill(&self, step: &mut Step, at: usize, text: &str) {
-        let Step::Say { say, .. } = step else { return };
-        for chunk in say.iter_mut().filter(|chunk| chunk.contains(RESULTS) || chunk.contains(USER_TEXT)) {
-            let since = self.entries.iter().skip(at).filter_map(|entry| match entry {
-                Entry::Results(outputs) => Some(outputs),
-                _ => None,
-            });
-            let outputs: Vec<&str> = since.flatten().map(|output| output.text.as_str()).collect();
-            *chunk = chunk.replace(RESULTS, &outputs.join("; ")).replace(USER_TEXT, &cue::without(text));
+    /// Puts in what the calls since the entry `at` have returned, and what the user said. Texts for which that is too much stay
+    /// as they are: a client may ask for it very often.
+    fn fill(&self, steps: &mut [Step], at: usize, text: &str) {
+        let chunks = steps.iter_mut().filter_map(|step| match step {
+            Step::Say { say, .. } => Some(say),
+            _ => None,
+        });
+        let chunks = chunks.flatten().map(|chunk| (cue::blanks(chunk), chunk));
+        let mut chunks = chunks.filter(|(blanks, _)| *blanks != (0, 0)).peekable();
+        if chunks.peek().is_none() {
+            return;
+        }
+        let outputs = self.entries.iter().skip(at).filter_map(|entry| match entry {
+            Entry::Results(outputs) => Some(outputs),
+            _ => None,
+        });
+        let results = outputs.flatten().map(|output| output.text.as_str()).collect::<Vec<_>>().join("; ");
+        let said = cue::without(text);
+        let mut room = FILLED;
+        for ((of_results, of_text), chunk) in chunks {
+            let longer =
+                of_results.saturating_mul(results.len()).saturating_add(of_text.saturating_mul(said.len()));
+            if let Some(left) = room.checked_sub(longer) {
+                room = left;
+                *chunk = cue::fill(chunk, &results, &said);
+            }
         }
     }
 
@@ -218,6 +232,15 @@ mod tests {
         assert_eq!(part(&entries).steps, [say("“é and  more”: of 1; of 2; of 3")]);
         let long = Output::new(String::new(), "é".repeat(OUTPUT));
         assert_eq!(long.text.len(), OUTPUT);
+        let often = Step::Say {
+            say: vec!["<<results>>".repeat(FILLED / OUTPUT + 1), "<<results>>".to_owned()],
+            every_ms: None,
+        };
+        let cue = Cue::new(vec![call("a"), often]);
+        let entries = [user(&cue.encode()), called(&[""]), Entry::Results(vec![long.clone()])];
+        let steps = part(&entries).steps;
+        let [Step::Say { say, .. }] = &steps[..] else { panic!("{steps:?}") };
+        assert!(say[0].starts_with("<<results>>") && say[1] == long.text, "the first would be too long");
     }
 
     fn part(entries: &[Entry]) -> Part {

@@ -131,8 +131,9 @@ fn id(value: &Value, field: &str) -> Option<String> {
     value[field].as_str().map(str::to_owned)
 }
 
-fn output(of: &Value, call: &str, content: &str) -> Entry {
-    Entry::Results(id(of, call).map(|call| Output::new(call, text(&of[content]))).into_iter().collect())
+/// A result, if it says which call it is of; `call` and `content` are the fields.
+fn output(of: &Value, call: &str, content: &str) -> Option<Output> {
+    Some(Output::new(id(of, call)?, text(&of[content])))
 }
 
 fn role(message: &Value) -> Result<&str, ApiError> {
@@ -149,7 +150,10 @@ fn chat(messages: &[Value]) -> Result<Conversation, ApiError> {
                 let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
                 entries.push(Entry::Model(calls.iter().filter_map(|call| id(call, "id")).collect()));
             }
-            "tool" => entries.push(output(message, "tool_call_id", "content")),
+            "tool" => {
+                entries
+                    .push(Entry::Results(output(message, "tool_call_id", "content").into_iter().collect()));
+            }
             "function" => entries.push(Entry::Results(Vec::new())),
             "system" | "developer" => {}
             other => {
@@ -165,15 +169,12 @@ fn messages(messages: &[Value]) -> Result<Conversation, ApiError> {
     let mut entries = Vec::new();
     for message in messages {
         let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
-        let ids = |kind: &str, field: &str| -> Vec<String> {
-            blocks.iter().filter(|block| block["type"] == kind).filter_map(|block| id(block, field)).collect()
-        };
+        let of_type = |kind: &'static str| blocks.iter().filter(move |block| block["type"] == kind);
         match role(message)? {
             "user" => {
-                let blocks = blocks.iter().filter(|block| block["type"] == "tool_result");
-                let of_call =
-                    |block: &Value| Some(Output::new(id(block, "tool_use_id")?, text(&block["content"])));
-                let results: Vec<Output> = blocks.filter_map(of_call).collect();
+                let results: Vec<Output> = of_type("tool_result")
+                    .filter_map(|block| output(block, "tool_use_id", "content"))
+                    .collect();
                 let only_results = !results.is_empty() && text(&message["content"]).is_empty();
                 if !results.is_empty() {
                     entries.push(Entry::Results(results));
@@ -182,7 +183,9 @@ fn messages(messages: &[Value]) -> Result<Conversation, ApiError> {
                     entries.push(Entry::User(text(&message["content"])));
                 }
             }
-            "assistant" => entries.push(Entry::Model(ids("tool_use", "id"))),
+            "assistant" => {
+                entries.push(Entry::Model(of_type("tool_use").filter_map(|block| id(block, "id")).collect()));
+            }
             "system" => {}
             other => {
                 let other: String = other.chars().take(40).collect();
@@ -229,7 +232,9 @@ fn responses(body: &Value) -> Result<Conversation, ApiError> {
             ("function_call" | "custom_tool_call", _) => {
                 Entry::Model(id(item, "call_id").into_iter().collect())
             }
-            ("function_call_output" | "custom_tool_call_output", _) => output(item, "call_id", "output"),
+            ("function_call_output" | "custom_tool_call_output", _) => {
+                Entry::Results(output(item, "call_id", "output").into_iter().collect())
+            }
             _ => continue,
         };
         // The items that a reference stands for are not here, so their calls are not known either.

@@ -132,7 +132,7 @@ impl Turn {
 
     fn fill(&self, chunk: &str) -> String {
         let between = if self.style(Style::OtherWords) { "\n---\n" } else { "; " };
-        chunk.replace("<<results>>", &self.results.join(between)).replace("<<text>>", &self.said)
+        cue::fill(chunk, &self.results.join(between), &self.said)
     }
 
     fn apply_chunk_faults(&self, mut chunks: Vec<String>) -> Vec<String> {
