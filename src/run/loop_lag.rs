@@ -32,6 +32,8 @@ struct Meter {
 struct Ticks {
     /// When the last one came.
     last: AtomicU64,
+    /// How late all of them were together.
+    total: AtomicU64,
     /// When ticks came, and how late: those behind which none was as late. Memory: each is later by less than the one before, by
     /// [`GRAIN`] at least.
     late: Mutex<VecDeque<(u64, u64)>>,
@@ -40,6 +42,7 @@ struct Ticks {
 impl Ticks {
     fn came(&self, now: u64) {
         let late = now.saturating_sub(self.last.swap(now, Ordering::Relaxed) + micros(TICK));
+        self.total.fetch_add(late, Ordering::Relaxed);
         let late = late - late % GRAIN;
         if late == 0 {
             return;
@@ -51,10 +54,20 @@ impl Ticks {
         known.push_back((now, late));
     }
 
+    /// How late the next tick is already.
+    fn missing(&self, now: u64) -> u64 {
+        now.saturating_sub(self.last.load(Ordering::Relaxed) + micros(TICK))
+    }
+
+    /// How late the ticks were together, the next one included.
+    fn total(&self, now: u64) -> u64 {
+        self.total.load(Ordering::Relaxed) + self.missing(now)
+    }
+
     /// The longest since `from` that a tick was late, or is at `now`. What was late before is none of this span's.
     fn worst(&self, from: u64, now: u64) -> u64 {
         let span = |at: u64, late: u64| late.min(at.saturating_sub(from));
-        let missing = now.saturating_sub(self.last.load(Ordering::Relaxed) + micros(TICK));
+        let missing = self.missing(now);
         let known = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         let within = known.iter().rev().take_while(|(at, _)| *at >= from);
         within.map(|(at, late)| span(*at, *late)).fold(span(now, missing), u64::max)
@@ -69,6 +82,12 @@ impl LoopLag {
     /// A span begins now. Within a runtime only.
     pub fn mark(&self) -> LagMark {
         LagMark(self.0.get_or_init(Meter::start).now())
+    }
+
+    /// How long this process was late in all, since it is measured. It grows by less than the time that passes. Within a runtime only.
+    pub fn total(&self) -> Duration {
+        let meter = self.0.get_or_init(Meter::start);
+        Duration::from_micros(meter.ticks.total(meter.now()))
     }
 
     /// The longest that this process was late since then.
@@ -117,6 +136,7 @@ mod tests {
         // The only thread of this runtime stands still: no tick comes meanwhile, and that is known before the next one does.
         std::thread::sleep(HELD);
         assert!(lag.since(mark) >= HELD - TICK, "{:?}", lag.since(mark));
+        assert!(lag.total() >= HELD - TICK, "{:?}", lag.total());
         tokio::time::sleep(TICK).await;
         assert!(lag.since(mark) >= HELD - TICK * 2, "it is remembered: {:?}", lag.since(mark));
     }
@@ -131,6 +151,8 @@ mod tests {
             ticks.came(at);
         }
         let now = tick * 4 + 60 * MS;
+        assert_eq!(ticks.total(now), 60 * MS);
+        assert_eq!(ticks.total(now + tick + 7 * MS), 67 * MS, "one is missing now");
         assert_eq!(ticks.worst(0, now), 50 * MS);
         assert_eq!(ticks.worst(tick * 2 + 50 * MS + 1, now), 10 * MS, "the worst was before");
         assert_eq!(ticks.worst(tick * 2 + 45 * MS, now), 10 * MS, "5 ms of it were in this span");

@@ -337,6 +337,10 @@ impl Interpreter<'_> {
             let last_look = late;
             late |= wait_deadline.is_over();
             if last_look || !self.receive_until(wait_deadline.until).await? {
+                if wait_deadline.concede(self.cx.run.lag.total()) {
+                    late = false;
+                    continue;
+                }
                 let missed: Statement = match &nearly {
                     Some(nearly) => mismatch(&self.cx.protocol, wanted, nearly).into(),
                     None => self.explain_wait(

@@ -43,7 +43,7 @@ impl Interpreter<'_> {
         let deadline = self.deadline(verb.within);
         let on_error = if verb.past_errors { OnError::LookPast } else { OnError::Fail };
         let mut wait_deadline = match verb.within {
-            Some(_) => WaitDeadline::for_time(deadline),
+            Some(_) => WaitDeadline::for_time(deadline, self.cx.run.lag.total()),
             None => WaitDeadline::for_silence(deadline),
         };
         for _ in 0..verb.count {
