@@ -398,7 +398,12 @@ impl Peer<'_> {
     }
 
     fn method(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
+        let loose = method != "turn/interrupt" && method.trim().eq_ignore_ascii_case("turn/interrupt");
         match method {
+            _ if loose && self.has(Defect::InterruptInAnyCase) => self.interrupt(id, params),
+            _ if method == "turn_start" && self.has(Defect::UnderlinesAreSlashes) => {
+                self.start_turn(id, params)
+            }
             "thread/start" => self.start_thread(id, params),
             "thread/resume" => self.resume(id, params),
             "thread/fork" => self.fork(id, params),

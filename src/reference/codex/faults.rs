@@ -18,6 +18,8 @@ and_more! {
     ErrorsHaveNoCode "errors-have-no-code" "A refusal has no code." ["CX-RPC-4"];
     NotificationsHaveIds "notifications-have-ids" "Notifications have an id." ["CX-RPC-5"];
     AnswersNotifications "answers-notifications" "Notifications are answered." ["CX-RPC-7"];
+    InterruptInAnyCase "interrupt-in-any-case" "The method turn/interrupt is read regardless of letter case and blanks." ["CX-RPC-8"];
+    UnderlinesAreSlashes "underlines-are-slashes" "The method turn_start is read as turn/start." ["CX-RPC-8"];
     UnknownMethodIsInvalid "unknown-method-is-invalid" "An unknown method is reported as an invalid request." ["CX-RPC-8"];
     BadParamsAreInvalidRequests "bad-params-are-invalid-requests" "Params of wrong types are reported as an invalid request." ["CX-RPC-9"];
     MissingParamsAreInternal "missing-params-are-internal" "Missing params are reported as an internal error." ["CX-RPC-19"];

@@ -45,6 +45,8 @@ pub(super) fn read(bytes: &[u8], open: Open, behaviour: &Behaviour) -> Result<Co
         return Err((Wrong::NoType, "a message has a type".to_owned()));
     };
     let fields = |problem: &str| (Wrong::Fields, format!("{kind}: {problem}"));
+    let loose = kind != "Cancel" && kind.trim().eq_ignore_ascii_case("Cancel");
+    let kind = if loose && behaviour.strikes(Defect::CancelInAnyCase) { "Cancel" } else { kind };
     match kind {
         "SendMessage" => {
             let strikes = |defect| open.to_messages && behaviour.strikes(defect);

@@ -156,6 +156,7 @@ faults! {
     CancelFlushes "cancel-flushes" "On Cancel the rest of the text comes at once." ["CO-CA-1"];
     CancelSparesTools "cancel-spares-tools" "Cancel does not stop a running tool." ["CO-CA-2"];
     CancelSparesTheLastTool "cancel-spares-the-last-tool" "Of several running tools, Cancel does not stop the last one." ["CO-CA-2"];
+    CancelWaitsForTools "cancel-waits-for-tools" "A cancelled turn ends when its running tool is done, which is reported as cancelled." ["CO-CA-2"];
     CancelSparesApproved "cancel-spares-approved" "Cancel does not stop a running tool that the client has approved." ["CO-CA-2"];
     CancelledTakesEffect "cancelled-takes-effect" "A running tool that needed approval is reported as cancelled, and has its effect." ["CO-CA-2"];
     CancelEndsInSilence "cancel-ends-in-silence" "A cancelled turn stops without a message." ["CO-CA-3"];
@@ -194,6 +195,7 @@ faults! {
     BusyErrorLacksMessage "busy-error-lacks-message" "message of the Error to a message during a turn is null." ["CO-ER-1"];
     LaterErrorsAreObjects "later-errors-are-objects" "message of every Error after the first is an object." ["CO-ER-1"];
     SilentOnRubbish "silent-on-rubbish" "Text that is not JSON is ignored." ["CO-ER-2"];
+    CancelInAnyCase "cancel-in-any-case" "Cancel is read regardless of letter case and blanks." ["CO-ER-3"];
     SilentOnUnknownType "silent-on-unknown-type" "An unknown type is ignored." ["CO-ER-3"];
     SilentWithoutType "silent-without-type" "A message without a type is ignored." ["CO-ER-4"];
     HangsUpLate "hangs-up-late" "250 ms after an Error about broken JSON the connection of an idle client is closed." ["CO-ER-5"];

@@ -279,9 +279,10 @@ async fn wait(
             slept = cancelled.sleep(end.saturating_duration_since(Instant::now())) => slept,
             () = decided => continue,
         };
-        if slept.is_err() && spares(session, call) {
+        let waits = slept.is_err() && session.has(Defect::CancelWaitsForTools);
+        if waits || (slept.is_err() && spares(session, call)) {
             tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
-            return Ok(());
+            return if waits { slept } else { Ok(()) };
         }
         return slept;
     }

@@ -375,4 +375,15 @@ faults! {
     NoArgsAreNoObject "no-args-are-no-object" "args of tool_call is null if the call has none." ["MC-TI-3"];
     HalfTheTextGoes "half-the-text-goes" "Every second text is lost while 48 messages wait for the client." ["MC-SNP-4", "MC-TI-11"];
     SendersHearAnEcho "senders-hear-an-echo" "Beside another client, the one that started a run gets its user_text twice." ["MC-FAN-3", "MC-ORD-1"];
+    LaterFailureIsFinished "later-failure-is-finished" "From the second run of a session on, a run that failed ends with finished." ["MC-LIFE-5"];
+    TurnDoneNamesNoRun "turn-done-names-no-run" "turn_done has a run_id that no run has." ["MC-LIFE-10"];
+    LongTextComesFirst "long-text-comes-first" "The user_text of a session's first send comes before the run's first status if it has more than 1000 bytes." ["MC-LIFE-13"];
+    ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
+    BusySessionsNeedThem "busy-sessions-need-capabilities" "hello without client_capabilities is refused while a run is active." ["MC-HS-11"];
+    RejoinsRepeatAnId "rejoins-repeat-an-id" "The first event after a hello to a session without clients has the event_id of the last one." ["MC-ORD-3", "MC-ORD-4", "MC-SES-10"];
+    RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients whose newest run failed or was aborted." ["MC-ORD-3"];
+    EndsAreLostOnTheSlow "ends-are-lost-on-the-slow" "The statuses of a run are dropped for another client than the first while 48 messages wait for it." ["MC-BP-3"];
+    TheSlowGetTwice "the-slow-get-twice" "Every event is sent twice to another client than the first while 48 messages wait for it." ["MC-FAN-3", "MC-ORD-1"];
+    OutputBeforeDecision "output-before-decision" "The approval_decision of an approval comes behind the output of its call." ["MC-APR-4"];
+    AbortsWaitForTools "aborts-wait-for-tools" "An aborted run ends when its running tool is done." ["MC-ABT-1"];
 }

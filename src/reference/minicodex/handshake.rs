@@ -93,7 +93,11 @@ impl Peer<'_> {
             return Err(refuse("BAD_ARGUMENT", "client_capabilities is empty"));
         }
         let mut session = self.enter(body);
-        if session.lock().active().is_some() && self.has(Defect::JoinersGetATwin) {
+        let is_busy = session.lock().active().is_some();
+        if is_busy && !body.contains_key("client_capabilities") && self.has(Defect::BusySessionsNeedThem) {
+            return Err(refuse("MISSING_FIELD", "client_capabilities is missing"));
+        }
+        if is_busy && self.has(Defect::JoinersGetATwin) {
             session = self.service.twin(&session.id);
         }
         let mut inner = session.lock();
@@ -110,6 +114,12 @@ impl Peer<'_> {
         }
         if inner.is_left() {
             inner.past.restarts |= session.behaviour.prepares(Defect::EventIdsRestart);
+            inner.past.repeats |= session.behaviour.prepares(Defect::RejoinsRepeatAnId);
+            let ended_badly =
+                inner.was_aborted() || inner.run.as_ref().is_some_and(|run| run.status == "error");
+            if ended_badly && inner.last_event > 2 && session.has(Defect::RejoinsGoBack) {
+                inner.last_event -= 2;
+            }
         }
         if !inner.clients.is_empty() && session.has(Defect::SilentOnSecondHello) {
             return Ok(());

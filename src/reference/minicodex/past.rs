@@ -21,6 +21,10 @@ pub(super) struct Past {
     pub aborted_by_id: Option<Uuid>,
     /// The next event begins the ids anew.
     pub restarts: bool,
+    /// The next event has the newest id once more.
+    pub repeats: bool,
+    /// An approval that is announced behind the output of its call.
+    pub untold: Option<Value>,
     /// A call was approved.
     pub approved: bool,
     /// A call was asked about.

@@ -77,7 +77,8 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     });
     let doomed = std::mem::take(&mut inner.past.aborted);
     let early = session.has(Defect::TextBeforeStarting)
-        || (is_named && inner.run_counter == 1 && session.has(Defect::NamedTextComesFirst));
+        || (is_named && inner.run_counter == 1 && session.has(Defect::NamedTextComesFirst))
+        || (inner.run_counter == 1 && text.len() > 1000 && session.has(Defect::LongTextComesFirst));
     if early {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
@@ -241,7 +242,11 @@ impl Player {
         let done = Instant::now() + time.min(HALT);
         self.session.behaviour.note(Happening::ToolStarts);
         self.set_at_work(true);
-        let slept = self.aborted.sleep(time).await;
+        let begun = Instant::now();
+        if self.session.has(Defect::AbortsWaitForTools) {
+            tokio::time::sleep(time).await;
+        }
+        let slept = self.aborted.sleep(time.saturating_sub(begun.elapsed())).await;
         if slept.is_err() {
             tokio::time::sleep_until(done).await;
         }
@@ -390,6 +395,10 @@ impl Player {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {
                     self.execute(&call).await?;
                 }
+                let mut inner = self.session.lock();
+                if let Some(decision) = inner.past.untold.take() {
+                    self.session.emit(&mut inner, decision);
+                }
             } else if !self.session.style(Style::SilentDenial) {
                 let outcome = Outcome { text: "denied by the user".into(), is_error: true };
                 self.output(&call, &outcome);
@@ -430,6 +439,9 @@ impl Player {
         match result {
             Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
             Err(Stop::Failed) if had_output && session.has(Defect::LateFailureIsFinished) => {
+                self.finish(inner, "finished");
+            }
+            Err(Stop::Failed) if inner.run_counter > 1 && session.has(Defect::LaterFailureIsFinished) => {
                 self.finish(inner, "finished");
             }
             Err(Stop::Failed) => {

@@ -346,6 +346,10 @@ impl Session {
             self.behaviour.took_effect();
             inner.last_event = 0;
         }
+        if std::mem::take(&mut inner.past.repeats) && inner.newest().is_some() {
+            self.behaviour.took_effect();
+            return inner.last_event;
+        }
         let repeats = inner.last_event == 3 && self.has(Defect::EventIdsRepeat);
         if !repeats || inner.log.len() > 3 {
             inner.last_event = match inner.newest() {
@@ -395,6 +399,7 @@ impl Session {
                 event["text"] = Value::Null;
             }
             Defect::TurnDoneWithoutRun if kind == "turn_done" => event["run_id"] = Value::Null,
+            Defect::TurnDoneNamesNoRun if kind == "turn_done" => event["run_id"] = json!(Uuid::new_v4()),
             Defect::UserTextAsContent if kind == "user_text" => mutate::rename(event, "text", "content"),
             Defect::TextUnderAnotherName if kind == "assistant_text" => {
                 mutate::rename(event, "text", "content")
@@ -434,6 +439,9 @@ impl Session {
             {
                 client.send(message.clone());
             }
+            if later && client.queued() >= HIGH && self.has(Defect::TheSlowGetTwice) {
+                client.send(message.clone());
+            }
             let queued = client.send(message);
             if queued == HIGH {
                 let mut frame = json!({ "type": "backpressure", "state": "drain" });
@@ -453,6 +461,14 @@ impl Session {
             return true;
         }
         let is_late = inner.past.latecomers.contains(&number);
+        let before = inner.clients.range(..number).count();
+        if before > 1 && is_item(kind) && self.has(Defect::ThirdHearsNoText) {
+            return true;
+        }
+        let is_slow = before > 0 && client.queued() >= HIGH;
+        if is_slow && kind == "run_status" && self.has(Defect::EndsAreLostOnTheSlow) {
+            return true;
+        }
         let mut missed = "";
         self.behaviour.mutate(&mut missed, |defect, missed| match defect {
             Defect::LatecomersMissOutputs if is_late => *missed = "function_call_output",

@@ -245,7 +245,10 @@ impl Peer<'_> {
         let params = self.core.spelling.params(&request.method, params);
         let params = Params(&params);
         let id = request.id.as_ref();
-        match request.method.as_str() {
+        let method = request.method.as_str();
+        let loose = method != "session/cancel" && method.trim().eq_ignore_ascii_case("session/cancel");
+        match method {
+            _ if loose && self.has(Defect::CancelInAnyCase) => self.cancel(&params),
             "initialize" => self.initialize(&params),
             "session/new" => self.new_session(id, &params),
             "session/prompt" => self.prompt(id.cloned(), &params),

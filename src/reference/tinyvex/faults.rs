@@ -19,6 +19,7 @@ faults! {
     PrefixedSessions "prefixed-sessions" "Sessions are created only by a tinyvex method." ["TV-ACP-7", "TV-TRN-17"];
     ErrorCodesAsText "error-codes-as-text" "An error's code is a string." ["TV-ERR-1"];
     OneErrorCode "one-error-code" "Every error has the code -32603." ["TV-ERR-2", "TV-ERR-3", "TV-ERR-4", "TV-ERR-5", "TV-TRN-6", "TV-TRN-7"];
+    CancelInAnyCase "cancel-in-any-case" "The method session/cancel is read regardless of letter case and blanks." ["TV-ERR-3"];
     UnknownMethodsAreFine "unknown-methods-are-fine" "An unknown method has the result null." ["TV-ERR-3"];
     IgnoresBrokenJson "ignores-broken-json" "Text that is not JSON is ignored." ["TV-ERR-4"];
     ScalarsAreParseErrors "scalars-are-parse-errors" "JSON that is not an object is reported as a parse error." ["TV-ERR-5"];
