@@ -77,6 +77,7 @@ faults! {
     DeniedRunsLate "denied-runs-late" "A denied command runs 250 ms later." ["AL-AP-8"];
     SiblingRunsDenied "sibling-runs-denied" "A denied command runs when another one of the turn is approved." ["AL-AP-8"];
     DenialIsSilent "silent-after-a-denial" "After a denial the agent sends nothing more in its turn." ["AL-AP-8"];
+    DeniedPatchesStop "denied-patches-stop" "no-continue ends the turn if a change of files was asked about." ["AL-AP-8"];
     NoContinueStops "no-continue-stops" "no-continue without a reason ends the turn." ["AL-AP-8"];
     AlwaysIsOnce "always-is-once" "always approves only one command." ["AL-AP-9"];
     AlwaysForATurn "always-for-a-turn" "always approves until the turn has ended." ["AL-AP-9"];
