@@ -327,7 +327,7 @@ faults! {
     AbortingWithoutEventId "aborting-without-event-id" "The status aborting has no event_id." ["MC-ENV-7", "MC-LIFE-7", "MC-ORD-5"];
     TurnDoneWithoutEventId "turn-done-without-event-id" "turn_done has no event_id." ["MC-ENV-7", "MC-LIFE-10", "MC-ORD-5"];
     RunsOnWithoutState "runs-on-without-state" "The status behind a decision has no run_state." ["MC-LIFE-7"];
-    TurnDoneOfTheLastRun "turn-done-of-the-last-run" "turn_done has the run_id of the run before." ["MC-ENV-6", "MC-LIFE-8"];
+    TurnDoneOfTheLastRun "turn-done-of-the-last-run" "turn_done has the run_id of the run before." ["MC-LIFE-10", "MC-LIFE-8"];
     TurnDoneHasAVersion "turn-done-has-a-version" "turn_done has another protocol version." ["MC-ENV-3"];
     PendingNamesASession "pending-names-a-session" "approval_pending has the id of another session." ["MC-ENV-4"];
     EmptyUserTextIsNull "empty-user-text-is-null" "user_text has the text null if the user's text is empty." ["MC-TI-1"];
