@@ -115,9 +115,7 @@ impl Peer<'_> {
         if inner.is_left() {
             inner.past.restarts |= session.behaviour.prepares(Defect::EventIdsRestart);
             inner.past.repeats |= session.behaviour.prepares(Defect::RejoinsRepeatAnId);
-            let ended_badly =
-                inner.was_aborted() || inner.run.as_ref().is_some_and(|run| run.status == "error");
-            if ended_badly && inner.last_event > 2 && session.has(Defect::RejoinsGoBack) {
+            if inner.last_event > 2 && session.has(Defect::RejoinsGoBack) {
                 inner.last_event -= 2;
             }
         }
