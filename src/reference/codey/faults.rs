@@ -95,7 +95,7 @@ faults! {
     DeniedRunsLate "denied-runs-late" "A denied call runs 250 ms later." ["CO-TL-12", "CO-TL-27"];
     AsksAboutAllowed "asks-about-allowed" "A tool that a rule allows needs approval." ["CO-TL-13"];
     AsksBesideOthers "asks-beside-others" "An allowed call needs approval if another one of its request does." ["CO-TL-13"];
-    FailureSpreads "failure-spreads" "Other calls of the request fail together with a failing one." ["CO-TL-13", "CO-TL-17"];
+    FailureSpreads "failure-spreads" "Other calls of the request fail together with a failing one." ["CO-TL-13", "CO-TL-17", "CO-TL-20"];
     AsksAboutDenied "asks-about-denied" "Approval is requested for a call that a rule denies." ["CO-TL-14"];
     RunsDenied "runs-denied" "A call that a rule denies runs." ["CO-TL-14"];
     AsksAboutDeniedLater "asks-about-denied-later" "Once a call was approved, approval is requested for calls that a rule denies." ["CO-TL-14"];
