@@ -381,7 +381,7 @@ faults! {
     ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
     BusySessionsNeedThem "busy-sessions-need-capabilities" "hello without client_capabilities is refused while a run is active." ["MC-HS-11"];
     RejoinsRepeatAnId "rejoins-repeat-an-id" "The first event after a hello to a session without clients has the event_id of the last one." ["MC-ORD-3", "MC-ORD-4", "MC-SES-10"];
-    RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients." ["MC-ORD-3"];
+    RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients." ["MC-ORD-3", "MC-RUN-8", "MC-SES-12", "MC-SES-6", "MC-SNP-4"];
     EndsAreLostOnTheSlow "ends-are-lost-on-the-slow" "The statuses of a run are dropped for another client than the first while 48 messages wait for it." ["MC-BP-3"];
     TheSlowGetTwice "the-slow-get-twice" "Every event is sent twice to another client than the first while 48 messages wait for it." ["MC-FAN-3", "MC-ORD-1"];
     OutputBeforeDecision "output-before-decision" "The approval_decision of an approval comes behind the output of its call." ["MC-APR-4"];
