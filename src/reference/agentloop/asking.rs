@@ -162,9 +162,10 @@ impl Player {
     fn denied(&mut self, command: &Command, answer: Answer, early: Option<String>) -> Result<(), Stop> {
         self.conversation.lock().denied.insert(command.words.clone());
         let is_patch = command.words.first().is_some_and(|word| word == "apply_patch");
-        if answer.reason.is_none() && self.conversation.behaviour().strikes(Defect::NoContinueStops) {
-            return Err(Stop::Exit);
-        } else if is_patch && self.conversation.behaviour().strikes(Defect::DeniedPatchesStop) {
+        let stops = (answer.reason.is_none()
+            && self.conversation.behaviour().strikes(Defect::NoContinueStops))
+            || (is_patch && self.conversation.behaviour().strikes(Defect::DeniedPatchesStop));
+        if stops {
             return Err(Stop::Exit);
         } else if self.conversation.behaviour().strikes(Defect::NoContinueRuns) {
             self.run_unseen(command, Duration::ZERO)

@@ -219,10 +219,6 @@ impl Peer<'_> {
                 Defect::DenialsNameNoCall if !approve => event["call_id"] = json!("call-0"),
                 _ => {}
             });
-            if approve && self.has(Defect::OutputBeforeDecision) {
-                inner.past.untold = Some(event);
-                continue;
-            }
             session.emit(&mut inner, event);
         }
         inner.past.abort.muted = None;

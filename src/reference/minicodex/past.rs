@@ -23,8 +23,6 @@ pub(super) struct Past {
     pub restarts: bool,
     /// The next event has the newest id once more.
     pub repeats: bool,
-    /// An approval that is announced behind the output of its call.
-    pub untold: Option<Value>,
     /// A call was approved.
     pub approved: bool,
     /// A call was asked about.

@@ -395,10 +395,6 @@ impl Player {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {
                     self.execute(&call).await?;
                 }
-                let mut inner = self.session.lock();
-                if let Some(decision) = inner.past.untold.take() {
-                    self.session.emit(&mut inner, decision);
-                }
             } else if !self.session.style(Style::SilentDenial) {
                 let outcome = Outcome { text: "denied by the user".into(), is_error: true };
                 self.output(&call, &outcome);
