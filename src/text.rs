@@ -15,6 +15,11 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// Whether this is a token of HTTP.
+pub(crate) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
 /// A length of time for people: `0.5s`, `45s`, `4m10s`, `2h05m`.
 pub(crate) fn length_of_time(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;

@@ -1,7 +1,7 @@
 //! Headers of the upgrade request as the command line gives them. Their values are secrets.
 
 use super::{Failure, usage};
-use crate::text::is_token_byte;
+use crate::text::is_token;
 
 /// Before the name of a variable that has a value.
 pub(super) const ENVIRONMENT: &str = "env:";
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<(String, String), Failure> {
         return Err(usage("a --header has no colon", HINT));
     };
     let name = name.trim();
-    if name.is_empty() || !name.bytes().all(is_token_byte) {
+    if !is_token(name) {
         return Err(usage(format!("--header: `{name}` is not a header name"), HINT));
     }
     let value = of_environment(&format!("--header {name}"), value.trim())?;

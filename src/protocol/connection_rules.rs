@@ -9,7 +9,7 @@ use super::Protocol;
 use super::extension::Ids;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 use crate::template;
-use crate::text::is_token_byte;
+use crate::text::is_token;
 
 /// The header that offers sub-protocols (RFC 6455, 11.3.4).
 pub const OFFER: &str = "Sec-WebSocket-Protocol";
@@ -142,11 +142,6 @@ impl Protocol {
 /// `NAME` of `target.NAME` and `target.NAME.MEMBER`.
 fn parameter_of(variable: &str) -> Option<&str> {
     variable.strip_prefix("target.")?.split('.').next()
-}
-
-/// A name that HTTP allows (RFC 9110, 5.6.2).
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
 /// What `upgrade` and `parameters` say must be possible, and have an effect.

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::config::SetupConfig;
 use super::spec::{Call, Errors};
 use crate::source::escape_token;
-use crate::text::is_token_byte;
+use crate::text::is_token;
 
 /// Reads values that may come from the environment, and remembers those.
 pub(super) struct Reader<'r> {
@@ -48,7 +48,7 @@ impl Reader<'_> {
             let at = format!("{at}/{index}");
             let (name, value) = text.split_once(':').unwrap_or_default();
             let name = name.trim();
-            if name.is_empty() || !name.bytes().all(is_token_byte) {
+            if !is_token(name) {
                 self.errors.push("a header has no name before a colon", &at, "", HINT);
                 continue;
             }
