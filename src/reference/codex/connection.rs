@@ -20,6 +20,7 @@ use super::threads::overridden;
 use super::{Behaviour, Core, Service};
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
+use crate::reference::faults::mutate::resembles;
 use crate::reference::{ConnectionHandler, Socket};
 
 /// Methods that need the opt-in.
@@ -398,9 +399,10 @@ impl Peer<'_> {
     }
 
     fn method(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
-        let loose = method != "turn/interrupt" && method.trim().eq_ignore_ascii_case("turn/interrupt");
         match method {
-            _ if loose && self.has(Defect::InterruptInAnyCase) => self.interrupt(id, params),
+            _ if resembles(method, "turn/interrupt") && self.has(Defect::InterruptInAnyCase) => {
+                self.interrupt(id, params)
+            }
             _ if method == "turn_start" && self.has(Defect::UnderlinesAreSlashes) => {
                 self.start_turn(id, params)
             }

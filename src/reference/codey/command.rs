@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Behaviour;
 use super::faults::Defect;
+use crate::reference::faults::mutate::resembles;
 
 /// A message of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +46,8 @@ pub(super) fn read(bytes: &[u8], open: Open, behaviour: &Behaviour) -> Result<Co
         return Err((Wrong::NoType, "a message has a type".to_owned()));
     };
     let fields = |problem: &str| (Wrong::Fields, format!("{kind}: {problem}"));
-    let loose = kind != "Cancel" && kind.trim().eq_ignore_ascii_case("Cancel");
-    let kind = if loose && behaviour.strikes(Defect::CancelInAnyCase) { "Cancel" } else { kind };
     match kind {
+        _ if resembles(kind, "Cancel") && behaviour.strikes(Defect::CancelInAnyCase) => Ok(Command::Cancel),
         "SendMessage" => {
             let strikes = |defect| open.to_messages && behaviour.strikes(defect);
             send_message(&body, open, strikes).map_err(fields)

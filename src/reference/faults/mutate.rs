@@ -10,6 +10,11 @@ pub(in crate::reference) fn rename(message: &mut Value, from: &str, to: &str) {
     }
 }
 
+/// Whether a name differs from a known one by letter case or by white space around it only.
+pub(in crate::reference) fn resembles(name: &str, known: &str) -> bool {
+    name != known && name.trim().eq_ignore_ascii_case(known)
+}
+
 /// The text with `?` for each character beyond `last`.
 pub(in crate::reference) fn limit(text: &str, last: char) -> String {
     text.chars().map(|c| if c <= last { c } else { '?' }).collect()

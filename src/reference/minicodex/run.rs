@@ -242,11 +242,11 @@ impl Player {
         let done = Instant::now() + time.min(HALT);
         self.session.behaviour.note(Happening::ToolStarts);
         self.set_at_work(true);
-        let begun = Instant::now();
+        let mut rest = time;
         if self.session.has(Defect::AbortsWaitForTools) {
-            tokio::time::sleep(time).await;
+            tokio::time::sleep(std::mem::take(&mut rest)).await;
         }
-        let slept = self.aborted.sleep(time.saturating_sub(begun.elapsed())).await;
+        let slept = self.aborted.sleep(rest).await;
         if slept.is_err() {
             tokio::time::sleep_until(done).await;
         }
@@ -433,11 +433,11 @@ impl Player {
         session.drop_pending(inner);
         let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
         match result {
-            Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
-            Err(Stop::Failed) if had_output && session.has(Defect::LateFailureIsFinished) => {
-                self.finish(inner, "finished");
-            }
-            Err(Stop::Failed) if inner.run_counter > 1 && session.has(Defect::LaterFailureIsFinished) => {
+            Err(Stop::Failed)
+                if session.has(Defect::FailureIsFinished)
+                    || (had_output && session.has(Defect::LateFailureIsFinished))
+                    || (inner.run_counter > 1 && session.has(Defect::LaterFailureIsFinished)) =>
+            {
                 self.finish(inner, "finished");
             }
             Err(Stop::Failed) => {

@@ -412,7 +412,7 @@ impl Session {
         let frame = event.to_string();
         for (index, (number, client)) in inner.clients.iter().enumerate() {
             let later = index > 0;
-            if self.loses(inner, *number, client, kind) {
+            if self.loses(inner, index, *number, client, kind) {
                 continue;
             }
             let mut missed = "";
@@ -455,17 +455,16 @@ impl Session {
         }
     }
 
-    /// Whether a defect keeps an event from a client.
-    fn loses(&self, inner: &Inner, number: u64, client: &Outbox, kind: &str) -> bool {
+    /// Whether a defect keeps an event from a client, the `index`-th of those that are there.
+    fn loses(&self, inner: &Inner, index: usize, number: u64, client: &Outbox, kind: &str) -> bool {
         if inner.past.abort.muted == Some(number) {
             return true;
         }
         let is_late = inner.past.latecomers.contains(&number);
-        let before = inner.clients.range(..number).count();
-        if before > 1 && is_item(kind) && self.has(Defect::ThirdHearsNoText) {
+        if index > 1 && is_item(kind) && self.has(Defect::ThirdHearsNoText) {
             return true;
         }
-        let is_slow = before > 0 && client.queued() >= HIGH;
+        let is_slow = index > 0 && client.queued() >= HIGH;
         if is_slow && kind == "run_status" && self.has(Defect::EndsAreLostOnTheSlow) {
             return true;
         }

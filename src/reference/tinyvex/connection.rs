@@ -20,6 +20,7 @@ use super::{Behaviour, Core, Running, Service};
 use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
+use crate::reference::faults::mutate::resembles;
 use crate::reference::{ConnectionHandler, Socket};
 
 /// What becomes of a request.
@@ -246,9 +247,10 @@ impl Peer<'_> {
         let params = Params(&params);
         let id = request.id.as_ref();
         let method = request.method.as_str();
-        let loose = method != "session/cancel" && method.trim().eq_ignore_ascii_case("session/cancel");
         match method {
-            _ if loose && self.has(Defect::CancelInAnyCase) => self.cancel(&params),
+            _ if resembles(method, "session/cancel") && self.has(Defect::CancelInAnyCase) => {
+                self.cancel(&params)
+            }
             "initialize" => self.initialize(&params),
             "session/new" => self.new_session(id, &params),
             "session/prompt" => self.prompt(id.cloned(), &params),
