@@ -142,7 +142,6 @@ macro_rules! and_more {
             InterruptedIsReadAsFailed "interrupted-is-read-as-failed" "An interrupted turn is read as failed." ["CX-FRK-9", "CX-INT-9"];
             UpdatesHaveTheOldName "updates-have-the-old-name" "The thread/name/updated of a second name has the first one." ["CX-NAM-2"];
             StoredNamesAreToldToTheAsker "stored-names-are-told-to-the-asker" "The name of a thread that is not loaded is reported only to who has set it." ["CX-NAM-3"];
-            ArchivedIsNotNamed "archived-is-not-named" "An archived thread cannot be named." ["CX-NAM-6"];
             ArchiveIsToldToSubscribers "archive-is-told-to-subscribers" "thread/archived and thread/unarchived are sent only to subscribers." ["CX-ARC-2", "CX-ARC-5"];
             UnarchiveLeavesTheFile "unarchive-leaves-the-file" "Unarchiving leaves the file where it is." ["CX-ARC-9"];
             MetadataSetsOne "metadata-sets-one" "Of several fields of gitInfo, only the first is set." ["CX-MET-1"];

@@ -17,6 +17,7 @@ styles! {
     ResumeNeedsATurn "resume-needs-a-turn" "A thread without turns cannot be resumed." ["CX-AMB-19"] warns ["CX-RES-1"];
     ResumeWithoutTurns "resume-without-turns" "The answer of thread/resume has no turns." ["CX-AMB-07"] warns ["CX-RES-7"];
     LongCursors "long-cursors" "Cursors are long." ["CX-LST-1"];
+    ArchivedIsNotNamed "archived-is-not-named" "An archived thread cannot be named." ["CX-NAM-6"];
     UnarchivesAnything "unarchives-anything" "thread/unarchive of a thread that is not archived succeeds." ["CX-ARC-8"] warns ["CX-ARC-8"];
 
     // ---- turns and items

@@ -340,7 +340,7 @@ impl Peer<'_> {
             return Err(refuse("the thread has had no turn"));
         }
         let about = state.threads.get(thread).map(|thread| &thread.about);
-        if about.is_some_and(|about| about.archived) && self.has(Defect::ArchivedIsNotNamed) {
+        if about.is_some_and(|about| about.archived) && self.behaviour.style(Style::ArchivedIsNotNamed) {
             return Err(refuse("the thread is archived"));
         }
         let before = about.and_then(|about| about.name.clone());
