@@ -34,6 +34,8 @@ pub(super) struct Projection {
     cursor: Pointer,
     facts: Vec<Fact>,
     conns: FxHashMap<Conn, State>,
+    /// What was asked on each connection, maybe before its first state message.
+    questions: FxHashMap<Conn, Questions>,
     forgotten: u64,
 }
 
@@ -62,18 +64,20 @@ struct State {
     cursor: i128,
     newest_event: u64,
     values: Vec<Folded>,
-    /// The state messages that were asked for and have not come, the oldest first: the id, and the cursor of then.
-    asked: VecDeque<(Option<String>, i128)>,
 }
 
-impl State {
+/// The state messages that were asked for and have not come, the oldest first: the id, and the cursor of then.
+#[derive(Clone, Default)]
+struct Questions(VecDeque<(Option<String>, i128)>);
+
+impl Questions {
     /// The cursor at which the state message with this id was asked for, or may have been.
     fn answers(&mut self, id: Option<&str>) -> Option<i128> {
-        let Some(at) = self.asked.iter().position(|(asked, _)| asked.as_deref() == id) else {
+        let Some(at) = self.0.iter().position(|(asked, _)| asked.as_deref() == id) else {
             // Without an id it answers any of them, or came of itself.
-            return self.asked.front().filter(|_| id.is_none()).map(|(_, since)| *since);
+            return self.0.front().filter(|_| id.is_none()).map(|(_, since)| *since);
         };
-        self.asked.remove(at).map(|(_, since)| since)
+        self.0.remove(at).map(|(_, since)| since)
     }
 }
 
@@ -127,6 +131,7 @@ impl Projection {
             cursor: rule.cursor.clone(),
             facts,
             conns: FxHashMap::default(),
+            questions: FxHashMap::default(),
             forgotten: 0,
         })
     }
@@ -143,7 +148,7 @@ impl Projection {
                 Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0), None),
             }
         });
-        State { cursor, newest_event: event, values: values.collect(), asked: VecDeque::new() }
+        State { cursor, newest_event: event, values: values.collect() }
     }
 
     /// What a message shows as the id of the newest event, wherever it does.
@@ -280,7 +285,7 @@ impl Monitor for Projection {
         let id = self.ids.id(seen, Part::begins(!shows));
         if shows {
             let Some(cursor) = self.shown_at(seen.body) else { return };
-            let since = self.conns.get_mut(&seen.conn).and_then(|state| state.answers(id.as_deref()));
+            let since = self.questions.get_mut(&seen.conn).and_then(|asked| asked.answers(id.as_deref()));
             match self.conns.get(&seen.conn) {
                 Some(state) if cursor > state.cursor => {}
                 Some(state)
@@ -294,12 +299,13 @@ impl Monitor for Projection {
             }
             return;
         }
-        if self.asked.as_ref().is_some_and(|asked| seen.is(asked))
-            && let Some(state) = self.conns.get_mut(&seen.conn)
-        {
-            state.asked.push_back((id, state.cursor));
-            if state.asked.len() > MAX_ASKED {
-                state.asked.pop_front();
+        if self.asked.as_ref().is_some_and(|asked| seen.is(asked)) {
+            // Before the first state message, nobody knows what has been before.
+            let since = self.conns.get(&seen.conn).map_or(i128::MIN, |state| state.cursor);
+            let Questions(asked) = self.questions.entry(seen.conn).or_default();
+            asked.push_back((id, since));
+            if asked.len() > MAX_ASKED {
+                asked.pop_front();
                 self.forgotten += 1;
             }
         }
@@ -311,6 +317,7 @@ impl Monitor for Projection {
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
         self.ids.closed(conn);
         self.conns.remove(&conn);
+        self.questions.remove(&conn);
     }
 
     fn memory(&self) -> Memory {
@@ -319,7 +326,7 @@ impl Monitor for Projection {
             Folded::Items(items) => items.len(),
             _ => 1,
         });
-        let asked: usize = self.conns.values().map(|state| state.asked.len()).sum();
+        let asked: usize = self.questions.values().map(|asked| asked.0.len()).sum();
         Memory { entries: entries.sum::<usize>() + asked, forgotten: self.forgotten } + self.ids.memory()
     }
 }

@@ -76,6 +76,18 @@ fn a_state_that_nobody_asked_for_answers_none_that_was() {
 }
 
 #[test]
+fn what_is_asked_before_the_first_state_is_answered_behind_it() {
+    let broken = |more: &[&str]| broken(Some("/id"), more);
+    assert_eq!(broken(&["ask 7", "state 0 0", "log 1", "state 0 0 0 7"]), 0);
+    assert_eq!(
+        broken(&["ask 7", "state 0 0 0 7", "log 1", "state 0 0 0 7"]),
+        1,
+        "one question has one answer"
+    );
+    assert_eq!(broken(&["ask 7", "state 0 0", "log 1", "state 0 0 0 8"]), 1, "another question");
+}
+
+#[test]
 fn neighbours_may_be_shown_as_one_item() {
     /// Whether a list is told as wrong behind these events; an item is a kind and a text.
     fn is_wrong(join: Option<&str>, events: &[(&str, &str)], list: &[(&str, &str)]) -> bool {
