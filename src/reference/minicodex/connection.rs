@@ -403,6 +403,9 @@ impl Peer<'_> {
                     Defect::TranscriptsApart if inner.clients.keys().min() != Some(&client) => {
                         frame["transcript"] = json!([])
                     }
+                    Defect::TranscriptsForTheLast if inner.clients.keys().max() != Some(&client) => {
+                        frame["transcript"] = json!([])
+                    }
                     Defect::SeenRunsAreGone if inner.active().is_none() && self.past.saw_end => {
                         frame["run_state"] = Value::Null;
                     }

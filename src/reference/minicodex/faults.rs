@@ -154,6 +154,7 @@ faults! {
     EmptySessionId "empty-session-id" "session_id in a snapshot's SessionState is empty." ["MC-SES-1", "MC-SES-13"];
     CounterRestarts "counter-restarts" "run_counter begins anew when a client comes back to a session without clients." ["MC-SES-10", "MC-SES-12"];
     TranscriptsApart "transcripts-apart" "Only the client that joined first gets a transcript while another one is there." ["MC-SES-14"];
+    TranscriptsForTheLast "transcripts-for-the-last" "Only the client that joined last gets a transcript while another one is there." ["MC-SES-14", "MC-SNP-7"];
     ActiveRunIdIsShort "active-run-id-is-short" "active_run_id is not a UUID." ["MC-SES-7", "MC-SES-8", "MC-SNP-5"];
     RunCounterAsText "run-counter-as-text" "run_counter is a string." ["MC-SES-9"];
     MessageIdsAreNeeded "message-ids-are-needed" "send without client_msg_id is refused once one had it." ["MC-LIFE-12", "MC-LIFE-3", "MC-SND-5"];
@@ -242,6 +243,7 @@ faults! {
     ResumeNamesNoSession "resume-names-no-session" "welcome to resume has no session_id in its session_state." ["MC-SES-1"];
     ResumedTwice "resumed-twice" "resume is answered with two welcomes." ["MC-HS-3"];
     AnnouncesToJoiners "announces-to-joiners" "When a client joins, the pending calls are announced once more." ["MC-APR-21"];
+    LeavesNoCompany "leaves-no-company" "A client that says hello to another session still gets the events of the old one if others are in it." ["MC-FAN-2"];
     StaysInTheOldSession "stays-in-the-old-session" "A client that says hello to another session still gets the events of the old one." ["MC-FAN-2"];
     NoCapabilitiesAreRefused "no-capabilities-are-refused" "hello with an empty list of client_capabilities is refused." ["MC-HS-1"];
     SilentWhileAsking "silent-while-asking" "hello is not answered while a call waits for its decision." ["MC-HS-1"];

@@ -74,9 +74,14 @@ impl Peer<'_> {
     fn enter(&mut self, body: &Map<String, Value>) -> Arc<Session> {
         if let Some((session, client)) = self.joined.take() {
             let named = body.get("session_id").and_then(Value::as_str);
-            if named.is_none_or(|id| id == session.id) || !session.has(Defect::StaysInTheOldSession) {
-                session.lock().clients.remove(&client);
+            let mut inner = session.lock();
+            let stays = named.is_some_and(|id| id != session.id)
+                && (session.has(Defect::StaysInTheOldSession)
+                    || (inner.clients.len() > 1 && session.has(Defect::LeavesNoCompany)));
+            if !stays {
+                inner.clients.remove(&client);
             }
+            drop(inner);
             session.behaviour.note(Happening::Left);
             if body.get("session_id").is_none_or(Value::is_null) {
                 return session;

@@ -318,7 +318,10 @@ impl Peer<'_> {
             return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.new"));
         }
         let is_first = another(&self.past.counts.sessions) == 0;
-        if !is_first && self.has(Defect::LaterSessionsArePrefixed) {
+        let is_late = self.past.counts.prompts.get() > 0;
+        if (!is_first && self.has(Defect::LaterSessionsArePrefixed))
+            || (is_late && self.has(Defect::PromptsPrefixSessions))
+        {
             return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.new"));
         }
         match params.text("cwd") {
@@ -399,6 +402,9 @@ impl Peer<'_> {
         }
         let session = params.get("sessionId").or_else(|| params.get("session_id"));
         let mut state = self.core.lock();
+        if state.streams.has_client(self.client) && self.has(Defect::StreamsExcludePrompts) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has streams"));
+        }
         let session = match session.and_then(Value::as_str) {
             Some(session) => session.to_owned(),
             None if self.has(Defect::PromptsTheNewestSession)

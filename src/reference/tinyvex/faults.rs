@@ -93,6 +93,7 @@ faults! {
     ParamsMayLack "params-may-lack" "subscribe without params is treated as params null." ["TV-SUB-8"];
     UnknownStreamsAreEmpty "unknown-streams-are-empty" "An unknown stream is accepted and has the value null." ["TV-SUB-9"];
     UpdatesNobody "updates-nobody" "Streams are not updated." ["TV-MUT-4", "TV-SUB-10"];
+    BlanksUpdateNobody "blanks-update-nobody" "A message of several blanks does not update its stream." ["TV-SUB-10"];
     KeyOrderMatters "key-order-matters" "The order of keys in params distinguishes streams." ["TV-RES-10", "TV-SUB-11"];
     ComputesForEach "computes-for-each" "A stream is computed for every subscriber." ["TV-SUB-11", "TV-SUB-12"];
     KeysAreCut "keys-are-cut" "Streams are distinguished by the first 22 letters of their params." ["TV-SUB-13"];
@@ -102,6 +103,8 @@ faults! {
     ReplaysAreBatches "replays-are-batches" "Several values that were missed come as one list of notifications." ["TV-TRN-1"];
     ChunksEndWithEmptyText "chunks-end-with-empty-text" "An empty text follows the last chunk of a value." ["TV-TRN-1"];
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
+    SessionsExcludeUnsubscribes "sessions-exclude-unsubscribes" "tinyvex/unsubscribe is unknown on a connection that has a session." ["TV-SUB-14", "TV-TRN-2"];
+    StreamsExcludePrompts "streams-exclude-prompts" "session/prompt is unknown on a connection that has a subscription." ["TV-ACP-12", "TV-TRN-2"];
     ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-TRN-3"];
     ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
     NoMethodIsUnknown "no-method-is-unknown" "A request without method is refused as one of an unknown method." ["TV-TRN-7"];
@@ -117,6 +120,7 @@ faults! {
     NumbersAreSentByPosition "numbers-are-sent-by-position" "The params of data whose value is a number are a list." ["TV-EX-2", "TV-TRN-13"];
     ParamsAreEncodedTwice "params-are-encoded-twice" "The params of data that is not all ASCII are a string of JSON." ["TV-EX-2", "TV-TRN-13"];
     LaterSessionsArePrefixed "later-sessions-are-prefixed" "The second session of a connection is created only by a tinyvex method." ["TV-ACP-7", "TV-TRN-17"];
+    PromptsPrefixSessions "prompts-prefix-sessions" "After a prompt, sessions are created only by a tinyvex method." ["TV-ACP-7", "TV-TRN-17"];
     AuthMethodsHaveNoId "auth-methods-have-no-id" "The methods of authMethods have no id." ["TV-ACP-2"];
     EchoesLater "echoes-later" "initialize accepts any version from the second time on." ["TV-ACP-3"];
     OtherVersionsAreZero "other-versions-are-zero" "initialize returns version 0 for a version that the server has not." ["TV-ACP-3"];

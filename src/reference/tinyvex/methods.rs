@@ -176,6 +176,9 @@ impl Peer<'_> {
             sub_id => sub_id?,
         };
         let mut state = self.core.lock();
+        if state.newest.contains_key(&self.client) && self.has(Defect::SessionsExcludeUnsubscribes) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: this connection has a session"));
+        }
         let newest = state.streams.newest(self.client, sub_id);
         let is_first = newest.is_none() || another(&self.past.counts.unsubscribes) == 0;
         let is_ignored =

@@ -400,6 +400,11 @@ impl Streams {
             if is_same && !self.has(Defect::SendsUnchanged) {
                 continue;
             }
+            let text = value.as_array().and_then(|list| list.last()?["text"].as_str());
+            let is_blank = text.is_some_and(|text| text.len() > 1 && text.trim().is_empty());
+            if is_blank && self.has(Defect::BlanksUpdateNobody) {
+                continue;
+            }
             let step = self.step();
             let Some(live) = self.live.get_mut(&key) else { continue };
             let mut stands = false;
