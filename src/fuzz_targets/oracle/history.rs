@@ -219,12 +219,16 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         let mut newest = cursor(seed).unwrap_or_default();
         let mut log: Vec<(&Item, i128)> = Vec::new();
         let mut asked = Vec::new();
-        for other in &on_conn[from + 1..] {
+        for (at, other) in on_conn.iter().enumerate() {
             if cursor(other).is_some() {
                 let answered = asked.iter().position(|(id, _)| *id == ids.of(other));
                 answered.map(|at| asked.remove(at));
             } else if is_asked(other) {
-                asked.push((ids.of(other), newest));
+                // Before the first state, nobody knows what has been before.
+                asked.push((ids.of(other), if at < from { i128::MIN } else { newest }));
+            }
+            if at <= from {
+                continue;
             }
             if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| !other.is(&on) && *id > newest) {
                 newest = *id;
