@@ -263,10 +263,14 @@ impl Judge {
     }
 
     /// Takes one message.
-    fn message(&mut self, event: &Event, index: u64, conn: Opened, mut body: Value) -> Member {
+    fn message(&mut self, event: &Event, index: u64, conn: Opened, body: Value) -> Member {
         let protocol = Arc::clone(&self.rules.protocol);
         let frames = &protocol.extension.frames;
         let received = event.dir == Direction::Recv;
+        let mut body = match protocol.take_out(event.dir, body) {
+            Ok(body) => body,
+            Err(body) => return self.without_envelope(event, index, conn, body),
+        };
         let Identity { message, answers, lost, request } =
             self.requests.identify(&protocol, conn.conn, event.dir, &body);
         if received && let Some(bundle) = protocol.bundle() {
@@ -294,6 +298,26 @@ impl Judge {
         self.show(event, index, conn, (message, logged), &body);
         self.follow_turn(event, conn, message, &body);
         Member { body, message }
+    }
+
+    /// Takes an object that has no message where its envelope should have it.
+    fn without_envelope(&mut self, event: &Event, index: u64, conn: Opened, body: Value) -> Member {
+        let protocol = Arc::clone(&self.rules.protocol);
+        match protocol.envelope(event.dir) {
+            Some(at) if event.dir == Direction::Recv => {
+                let frames = &protocol.extension.frames;
+                let ids =
+                    if frames.discriminator.is_empty() { &frames.message } else { &frames.discriminator };
+                let message = format!("{at} is missing: the frame has no message in its envelope");
+                self.tally.exercise(ids);
+                if let Some(violation) = self.tally.broken(&Check::Message, ids, index, message) {
+                    violation.actual = Some(evidence(&body));
+                }
+            }
+            _ => self.requests.unread(conn.conn, event.dir),
+        }
+        self.show(event, index, conn, (None, None), &body);
+        Member { body, message: None }
     }
 
     /// A connection begins, and that is shown: as the server's answer.
@@ -463,7 +487,7 @@ impl Judge {
 
     /// The session of the message's connection, which the message may tell.
     fn learn_session(&mut self, event: &Event, on: Opened, message: Option<usize>, body: &Value) -> Opened {
-        let ids = &self.rules.protocol.roles().session_ids;
+        let ids = &self.rules.protocol.roles().session.ids;
         let told = ids.iter().find(|(on, _)| on.matches(message, event.dir, body));
         match told.and_then(|(_, at)| at.get(body)).and_then(Value::as_str) {
             Some(id) => self.sessions.join(&event.client, id).unwrap_or(on),

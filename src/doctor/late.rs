@@ -17,6 +17,24 @@ pub(super) fn listening(protocol: &Protocol, client: &str) -> Value {
     json!({ "never": names, "as": client, "where": { "not": {} }, "window": format!("{LISTENS_MS}ms") })
 }
 
+fn from_server(line: &FrameRecord) -> bool {
+    line.way == Way::ToClient && !line.ambient
+}
+
+fn body(protocol: &Protocol, line: &FrameRecord) -> Value {
+    protocol.bodies(&line.text, Direction::Recv).into_iter().next().unwrap_or_default()
+}
+
+/// Which of the frames the protocol takes for the end of a turn, first.
+pub(super) fn end_of_turn(protocol: &Protocol, frames: &[FrameRecord]) -> Option<usize> {
+    frames.iter().position(|line| {
+        let body = body(protocol, line);
+        let message =
+            protocol.type_of(&body).and_then(|name| protocol.message_named(name, Direction::Recv).ok());
+        from_server(line) && protocol.roles().turn_end.matches(message, Direction::Recv, &body)
+    })
+}
+
 /// The finding, if the words that are looked for came behind a turn's end only. `frames`: of a case with one turn.
 pub(super) fn late_words(
     protocol: &Protocol,
@@ -24,25 +42,18 @@ pub(super) fn late_words(
     frames: &[FrameRecord],
     words: &str,
 ) -> Option<StepFinding> {
-    let from_server = |line: &&FrameRecord| line.way == Way::ToClient && !line.ambient;
-    let body = |line: &FrameRecord| serde_json::from_str::<Value>(&line.text).unwrap_or_default();
-    let ends = |line: &FrameRecord| {
-        let body = body(line);
-        let message =
-            protocol.type_of(&body).and_then(|name| protocol.message_named(name, Direction::Recv).ok());
-        protocol.roles().turn_end.matches(message, Direction::Recv, &body)
-    };
-    let end = frames.iter().position(|line| from_server(&line) && ends(line))?;
+    let end = end_of_turn(protocol, frames)?;
     let (before, after) = frames.split_at(end + 1);
     let has_words = |line: &&FrameRecord| from_server(line) && line.text.contains(words);
     let is_late = after.iter().find(has_words).filter(|_| !before.iter().any(|line| has_words(&line)))?;
     let (end, began) = (before.last()?, before.iter().rposition(|line| line.way == Way::ToServer)?);
-    let name = protocol.type_of(&body(end))?.to_owned();
+    let name = protocol.type_of(&body(protocol, end))?.to_owned();
     let text = format!(
         "the model's text came {:.1} ms after `{name}`, which the protocol takes for the end of the turn",
         is_late.ms - end.ms
     );
-    let turn: Vec<Value> = frames[began..].iter().filter(from_server).map(body).collect();
+    let turn: Vec<Value> =
+        frames[began..].iter().filter(|line| from_server(line)).map(|line| body(protocol, line)).collect();
     let advice = match last_message(protocol, &turn) {
         Some(last) => format!(
             "the protocol demands `{name}` last. Where the server deviates on purpose, an overlay names what ends its turns: \

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::doctor::finding::{APART, ASKS, STARTS, Start, UPGRADES, started, unreachable};
 use crate::doctor::finding::{StepFinding, StepState};
-use crate::doctor::late::{late_words, listening};
+use crate::doctor::late::{end_of_turn, late_words, listening};
 use crate::doctor::reported::{Reported, is_wrong, reason};
 use crate::protocol::Protocol;
 use crate::protocol::extension::TargetTool;
@@ -30,6 +30,7 @@ use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
 use crate::shortage;
+use crate::trace::Direction;
 
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
@@ -123,16 +124,16 @@ impl<'w> Walk<'w> {
 
     /// What may come at any time says nothing here.
     fn is_ambient(&self, line: &FrameRecord) -> bool {
-        let body: Value = serde_json::from_str(&line.text).unwrap_or_default();
-        let name = self.protocol.type_of(&body);
+        let bodies = self.protocol.bodies(&line.text, Direction::Recv);
+        let name = bodies.first().and_then(|body| self.protocol.type_of(body));
         line.way == Way::ToClient
             && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
     /// The name of the server's request that this frame is.
     fn request_in(&self, line: &FrameRecord) -> Option<String> {
-        let body: Value = serde_json::from_str(&line.text).ok()?;
-        let name = self.protocol.type_of(&body)?;
+        let bodies = self.protocol.bodies(&line.text, Direction::Recv);
+        let name = self.protocol.type_of(bodies.first()?)?;
         let asks = self.protocol.server_requests_named(name).next().is_some();
         asks.then(|| name.to_owned())
     }
@@ -164,14 +165,18 @@ impl<'w> Walk<'w> {
         let plain = self.turn(json!([{ "say": WORDS }])).expect(CLIENT, "turn-end");
         let plain = self.case(plain).await;
         let mut cue = self.cue(&plain, asked.count(), has_model);
-        if plain.reached_end && plain.known.is_none() && !self.has_prompts() {
+        // What ends the turn may be what breaks a rule.
+        let is_cut = !plain.reached_end
+            && plain.end.has_run()
+            && end_of_turn(self.protocol, &plain.record.wire).is_some();
+        if (plain.reached_end || is_cut) && plain.known.is_none() && !self.has_prompts() {
             let late =
                 |case: &CaseOutcome| late_words(self.protocol, STEP, &case.record.wire, WORDS[0].trim());
             let mut found = late(&plain);
-            let is_unsaid = found.is_none() && cue.state != StepState::Ok;
+            let is_unsaid = found.is_none() && (is_cut || cue.state != StepState::Ok);
             if is_unsaid && asked::missing(self.target, asked.count()).is_none() {
                 // Perhaps they come when nobody listens any more.
-                let turn = self.turn(json!([{ "say": WORDS }])).expect(CLIENT, "turn-end");
+                let turn = self.turn(json!([{ "say": WORDS }])).expect(CLIENT, "turn-end").unwatched();
                 found = late(&self.case(turn.step(listening(self.protocol, CLIENT))).await);
             }
             if let Some(mut late) = found {

@@ -249,7 +249,7 @@ impl<'p> Reader<'p> {
     fn read_text(&self, event: &Event, text: &str) -> Read {
         let phases = &self.protocol.roles().phases;
         let mut read = Read::default();
-        for body in self.bodies(event, text) {
+        for body in self.protocol.bodies(text, event.dir) {
             let message = self.message(&body, event.dir);
             let mut phases = phases.iter();
             if let Some((name, _)) = phases.find(|(_, on)| on.matches(message, event.dir, &body))
@@ -263,15 +263,6 @@ impl<'p> Reader<'p> {
             }
         }
         read
-    }
-
-    /// What is in a frame: one message, or those of a batch.
-    fn bodies(&self, event: &Event, text: &str) -> Vec<Value> {
-        match frame::parse_within(text) {
-            Ok(Value::Array(members)) if self.protocol.may_batch(event.dir) => members,
-            Ok(body) => vec![body],
-            Err(_) => Vec::new(),
-        }
     }
 
     fn message(&self, body: &Value, dir: Direction) -> Option<usize> {

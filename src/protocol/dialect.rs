@@ -126,12 +126,15 @@ impl Protocol {
         self.dialects.alternatives.iter().map(|(name, protocol)| (name.as_str(), protocol))
     }
 
-    /// Spells a client's message as the server does.
+    /// Spells a client's message as the server does, and puts it into its envelope.
     pub fn spell(&self, body: &mut Value) {
-        let Some((_, dialect)) = &self.dialects.spoken else { return };
-        let Some(message) = self.message_of(body, Direction::Send) else { return };
-        let rules = dialect.rules(&self.messages[message].name, body);
-        rules.into_iter().for_each(|rule| rule.to_theirs(body));
+        if let Some((_, dialect)) = &self.dialects.spoken
+            && let Some(message) = self.message_of(body, Direction::Send)
+        {
+            let rules = dialect.rules(&self.messages[message].name, body);
+            rules.into_iter().for_each(|rule| rule.to_theirs(body));
+        }
+        self.enclose(body);
     }
 
     /// Reads a message of either side as the document spells it.

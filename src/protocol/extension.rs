@@ -20,6 +20,8 @@ pub type Ids = Vec<String>;
 pub struct Extension {
     /// The place of the message's type in a frame, for example `/type`.
     pub discriminator: Pointer,
+    /// A larger object into which the server puts every message, and the client too: for an overlay, where the document has bare messages.
+    pub envelope: Option<super::Envelope>,
     /// Messages without a type, which are identified by the request that they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
     /// Who may send several messages in one frame, as a JSON array: `client`, `server` or `both`. Each member of a batch is a message like
@@ -149,6 +151,10 @@ pub struct Session {
     /// Where a server's messages say which session the connection is in.
     #[serde(default)]
     pub id: Vec<At>,
+    /// Values that the server gives to the clients of one session alone, such as unique ids of messages. If those of another session
+    /// receive one, that is a leak.
+    #[serde(default)]
+    pub marks: Vec<At>,
     /// How a further client joins a session that is already known.
     pub join: Join,
     /// What a target says of its own: it has one session for all clients.

@@ -131,6 +131,7 @@ refer!(Extension {
     ids: [],
     other: [
         discriminator,
+        envelope,
         batches,
         schemas,
         parameters,
@@ -145,7 +146,7 @@ refer!(Extension {
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, discriminator, message, schema], other: [] });
-refer!(Session { parts: [id], ids: [], other: [join, is_single] });
+refer!(Session { parts: [id, marks], ids: [], other: [join, is_single] });
 refer!(UpgradeRules { parts: [], ids: [covers], other: [headers, protocols, selects] });
 refer!(Exchange {
     parts: [],

@@ -11,11 +11,20 @@ use crate::trace::Direction;
 /// A value in messages of a pattern.
 pub type Place = (Matcher, Pointer);
 
+/// What the server's messages have that is of one session.
+#[derive(Debug, Default)]
+pub struct SessionPlaces {
+    /// Where they tell the session that the connection is in.
+    pub ids: Vec<Place>,
+    /// What is for the clients of one session alone.
+    pub marks: Vec<Place>,
+}
+
 /// Which messages have a part to play in every conversation: who tells the session, what ends a turn, what refuses.
 #[derive(Debug, Default)]
 pub struct Roles {
-    /// Where the server's messages tell the session that the connection is in.
-    pub session_ids: Vec<Place>,
+    /// What the server's messages have that is of one session.
+    pub session: SessionPlaces,
     /// The messages of the ordered log, and their position in it.
     pub log: Option<Place>,
     /// Ends a turn.
@@ -70,7 +79,10 @@ impl Roles {
         aside.extend(extension.state.iter().flat_map(|state| answers(protocol, &state.query)));
         aside.extend(answers(protocol, &extension.turn.before));
         Self {
-            session_ids: extension.session.id.iter().filter_map(place).collect(),
+            session: SessionPlaces {
+                ids: extension.session.id.iter().filter_map(place).collect(),
+                marks: extension.session.marks.iter().filter_map(place).collect(),
+            },
             log: extension.log.as_ref().and_then(|log| Some((matcher(&log.message)?, log.id.clone()))),
             turn_end: matcher(&extension.turn.end).unwrap_or_default(),
             errors: errors.and_then(|errors| {

@@ -30,6 +30,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_fuzzing(protocol, api, errors);
     verify_explore(protocol, api, errors);
     verify_dialects(protocol, api, errors);
+    verify_envelope(protocol, api, errors);
     for name in &protocol.extension.ambient {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
             place_all(error, api, "/x-frameproof/ambient", errors);
@@ -245,6 +246,27 @@ fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
                 }
             }
         }
+    }
+}
+
+/// An envelope is larger than its message, and has room for it.
+fn verify_envelope(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    use crate::trace::Direction::{Recv, Send};
+    for (key, dir) in [("server", Recv), ("client", Send)] {
+        let Some(at) = protocol.envelope(dir) else { continue };
+        let mut whole = serde_json::json!({});
+        protocol.enclose(&mut whole);
+        let message = match (at.as_str(), dir) {
+            ("", _) => {
+                "an envelope is larger than its message: a pointer to a member, such as `/message`".to_owned()
+            }
+            (_, Send) if at.get(&whole).is_none_or(|it| !it.is_object()) => {
+                format!("no message can be at `{at}`: `with` has something else in its way")
+            }
+            _ => continue,
+        };
+        let at = format!("/x-frameproof/envelope/{key}");
+        errors.push(Diagnostic::new(message).at(api, &at, Part::Value));
     }
 }
 

@@ -17,12 +17,13 @@ pub struct Builder<'p> {
     title: &'static str,
     turn: Option<Value>,
     steps: Vec<Value>,
+    is_unwatched: bool,
 }
 
 impl<'p> Builder<'p> {
     /// A case without steps.
     pub fn new(protocol: &'p Protocol, name: &'static str, title: &'static str) -> Self {
-        Self { protocol, name, title, turn: None, steps: Vec::new() }
+        Self { protocol, name, title, turn: None, steps: Vec::new(), is_unwatched: false }
     }
 
     /// What the scripted model does.
@@ -87,15 +88,24 @@ impl<'p> Builder<'p> {
         self
     }
 
+    /// No invariant of the protocol holds in it.
+    #[must_use]
+    pub fn unwatched(self) -> Self {
+        Self { is_unwatched: true, ..self }
+    }
+
     /// The case, checked as if it stood in a file.
     ///
     /// # Errors
     /// The protocol cannot express it, and why.
     pub fn build(self) -> Result<LoadedCase, String> {
-        let Self { protocol, name, title, turn, steps } = self;
+        let Self { protocol, name, title, turn, steps, is_unwatched } = self;
         let mut case = json!({ "name": name, "title": title, "settle": false, "steps": steps });
         if let Some(turn) = turn {
             case["turn"] = turn;
+        }
+        if is_unwatched {
+            case["suspend"] = protocol.extension.invariants.keys().map(String::as_str).collect();
         }
         let file = json!({ "family": "target", "cases": [case] });
         let document =

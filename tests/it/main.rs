@@ -20,6 +20,7 @@ mod dialects;
 mod docs;
 mod ends;
 mod engine;
+mod envelopes;
 mod example_protocols;
 mod explore;
 mod extending;

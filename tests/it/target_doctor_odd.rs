@@ -13,21 +13,27 @@ fn missing(shown: &str) -> usize {
     shown.lines().filter(|line| line.starts_with("MISSING")).count()
 }
 
+const LATE: &[&str] =
+    &[r#"{"type":"done","seq":1}"#, r#"{"type":"said","seq":2,"text":"frameproof-says was here"}"#];
+/// The message which ends the turn has the number of the one before.
+const LATE_AND_WRONG: &[&str] = &[
+    r#"{"type":"said","seq":1,"text":"I think"}"#,
+    r#"{"type":"done","seq":1}"#,
+    r#"{"type":"said","seq":2,"text":"frameproof-says was here"}"#,
+];
+
 /// A server of the chat protocol that says what it was asked to only after the message which ends the turn there.
-fn says_late() -> String {
-    hand::serve(|stream| async move {
+fn says_late(answers: &'static [&'static str]) -> String {
+    hand::serve(move |stream| async move {
         let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
         while let Some(Ok(Message::Text(text))) = socket.next().await {
             let said: Value = serde_json::from_str(&text).unwrap_or_default();
             let answers = match said["type"].as_str() {
-                Some("hello") => vec![r#"{"type":"welcome","room":"lobby"}"#],
-                _ => vec![
-                    r#"{"type":"done","seq":1}"#,
-                    r#"{"type":"said","seq":2,"text":"frameproof-says was here"}"#,
-                ],
+                Some("hello") => &[r#"{"type":"welcome","room":"lobby"}"#],
+                _ => answers,
             };
             for answer in answers {
-                if socket.send(Message::text(answer)).await.is_err() {
+                if socket.send(Message::text(*answer)).await.is_err() {
                     return;
                 }
             }
@@ -38,7 +44,7 @@ fn says_late() -> String {
 #[test]
 fn words_that_come_behind_the_end_of_a_turn_are_not_said_to_be_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let url = says_late();
+    let url = says_late(LATE);
     frameproof(folder.path(), &["init", "chat", "--url", &url]);
     let config = format!("[target.late]\nprotocol = './chat/mychat'\nurl = '{url}'\n");
     fs::write(folder.path().join("frameproof.toml"), &config).expect("written");
@@ -58,6 +64,25 @@ fn words_that_come_behind_the_end_of_a_turn_are_not_said_to_be_lost() {
     fs::write(folder.path().join("frameproof.toml"), config + "overlay = ['end.yaml']\n").expect("written");
     let (_, shown, errors) = run(&folder, &["doctor"]);
     assert!(shown.contains("good     plain turn?"), "{shown}{errors}");
+}
+
+#[test]
+fn an_end_of_a_turn_that_breaks_a_rule_is_found_to_be_early_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = says_late(LATE_AND_WRONG);
+    frameproof(folder.path(), &["init", "chat", "--url", &url]);
+    let config = format!("[target.late]\nprotocol = './chat/mychat'\nurl = '{url}'\n");
+    fs::write(folder.path().join("frameproof.toml"), &config).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    let shown = joined(&shown);
+    for part in [
+        "after `done`, which the protocol takes for the end of the turn",
+        "CH-2",
+        "x-frameproof: { turn: { end:",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
 }
 
 /// The text without the breaks that the width of the terminal makes.

@@ -120,6 +120,21 @@ fn answers_that_go_to_another_client_are_a_leak() {
     }
 }
 
+/// A message that bears no text of the clients is known by its id: what it makes of the cases that it comes to is one story.
+#[test]
+fn a_message_that_goes_to_everybody_is_a_leak() {
+    let server = Served::start(&["agentloop"]);
+    let url = hand::shouting(&server.url, "\"type\":\"error\"");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, shown, errors) =
+        run(&folder, &["run", "agentloop", "--url", &url, "--jobs", "8", "errors/*", "input/*", "turn/*"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("AL-CON-4 SHOULD") && shown.contains("came to `alice` in "), "{shown}");
+    // Whatever runs when it is found out is part of that story.
+    let stories = shown.lines().filter(|line| line.starts_with("FAIL ")).count();
+    assert!(stories <= 2 && shown.contains("the server does not isolate clients"), "{shown}");
+}
+
 /// Where a requirement forbids it, it is broken.
 #[test]
 fn a_leak_breaks_the_requirement_that_forbids_it() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::check::{Judged, Member, PairJudged, counter_as};
-use crate::frame::cost;
+use crate::frame::{Pointer, cost};
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
@@ -261,7 +261,7 @@ impl Interpreter<'_> {
         let roles = self.cx.protocol.roles();
         self.vars.ids.learn(roles, name, &received);
         let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
-        let told = roles.session_ids.iter().find(|(on, _)| seen(on));
+        let told = roles.session.ids.iter().find(|(on, _)| seen(on));
         let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
         let logged = roles.log.as_ref().filter(|(on, _)| seen(on));
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(counter_as);
@@ -275,9 +275,21 @@ impl Interpreter<'_> {
         if let Some(id) = id {
             self.join_session(name, received.event, id);
         }
+        for (_, at) in roles.session.marks.iter().filter(|(on, _)| seen(on)) {
+            self.note_mark(name, &received, at);
+        }
         self.note_automatic(name, &received);
         if let Some(client) = self.conns.get_mut(name) {
             client.receive(received, logged, part);
+        }
+    }
+
+    /// The server gives a client what is for those of its session alone.
+    fn note_mark(&self, name: &str, received: &Received, at: &Pointer) {
+        let Some(mark) = at.get(&received.body).and_then(Value::as_str) else { return };
+        if let Some(probe) = self.cx.probe.as_ref().filter(|_| !self.log.may_have_sent(mark)) {
+            let text = self.log.get(received.event).map_or("", |entry| &entry.line.text);
+            probe.note_mark(name, received.event, mark, text);
         }
     }
 

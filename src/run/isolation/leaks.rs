@@ -1,7 +1,8 @@
 //! What one case's clients say, and another case's client hears: leaks, looked for while cases run side by side.
 //!
 //! Only what frameproof made up itself counts: UUIDs, and the cues of turns. No server says them by chance, and whoever else makes
-//! up the same owns it as well. So does the id of a session, where the server gave it to two cases that had not asked for it.
+//! up the same owns it as well. So does what the server gives to one session alone, where two cases are given it: the session's id,
+//! and what the protocol says of messages (`session.marks`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ struct Client {
     name: String,
     /// The server process.
     server_id: usize,
+    /// Where the mark came from the server: in which frame of its wire log.
+    frame: Option<u64>,
 }
 
 /// A frame that came to a client of another case.
@@ -101,7 +104,13 @@ pub(crate) struct LeakProbe {
 
 impl LeakProbe {
     fn client(&self, name: &str) -> Client {
-        Client { run: self.run, case: self.case.clone(), name: name.to_owned(), server_id: self.server_id }
+        Client {
+            run: self.run,
+            case: self.case.clone(),
+            name: name.to_owned(),
+            server_id: self.server_id,
+            frame: None,
+        }
     }
 
     /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
@@ -137,6 +146,22 @@ impl LeakProbe {
             inner.leak(Leak { belongs_to, came_to, frame, text, given: true });
         }
         inner.own(session, self.client(client));
+    }
+
+    /// A client receives a value that the server gives to the clients of one session. To whom it was due where those of two cases
+    /// receive it, nobody can know: both have received something foreign. Only UUIDs count: each session may have a counter.
+    pub fn note_mark(&self, client: &str, frame: u64, value: &str, text: &str) {
+        let Some(mark) = marks(value).first().copied() else { return };
+        let here = Client { frame: Some(frame), ..self.client(client) };
+        let mut inner = self.all.lock();
+        if let Some(first) = inner.foreign(mark, self) {
+            for (belongs_to, came_to) in [(&first, &here), (&here, &first)] {
+                let Some(frame) = came_to.frame else { continue };
+                let (belongs_to, came_to) = (belongs_to.clone(), came_to.clone());
+                inner.leak(Leak { belongs_to, came_to, frame, text: clip(text), given: false });
+            }
+        }
+        inner.own(mark, here);
     }
 
     /// Replaces failures that a leak explains, where this run received another, or waited in vain for what another received, by one
@@ -387,6 +412,31 @@ mod tests {
         let last = all.begin("f/last", 1);
         last.joins("alice", 1, UUID, UUID);
         assert!(last.attribute(&mut silent_failures(), &[]).is_none());
+    }
+
+    #[test]
+    fn one_message_for_two_cases_is_a_leak_of_both() {
+        let all = Arc::new(LeakDetector::default());
+        let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
+        for (probe, id) in
+            [(&one, UUID), (&one, UUID), (&far, UUID), (&one, "m-000000000001"), (&two, "m-000000000001")]
+        {
+            probe.note_mark("alice", 3, id, "{}");
+        }
+        for probe in [&one, &two, &far] {
+            assert!(probe.attribute(&mut silent_failures(), &[]).is_none());
+        }
+        two.note_mark("bob", 5, UUID, "{}");
+        for (probe, from, told) in [
+            (&one, 3, "a frame of `bob` in f/two came to `alice` in f/one (frame 3 there"),
+            (&two, 5, "a frame of `alice` in f/one came to `bob` in f/two (frame 5 there"),
+        ] {
+            let mut failures = wrong("before", vec![1]);
+            failures.extend(wrong("behind", vec![from]));
+            assert_eq!(probe.attribute(&mut failures, &["A-1".to_owned()]), Some(LeakKind::Frame));
+            assert!(messages(&failures)[0].contains(told), "{failures:?}");
+            assert_eq!(messages(&failures)[1..], ["before"]);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::protocol::is_subset;
+use crate::protocol::{Protocol, is_subset};
 use crate::results::event::{Verdict, Way};
 use crate::run::Target;
 use crate::run::case::outcome::CaseOutcome;
@@ -12,6 +12,7 @@ use crate::run::context::RunContext;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
 use crate::scenario::synthetic::Builder;
+use crate::trace::Direction;
 
 /// Sets the protocol as the server speaks it, and the bare one in the same dialect. It is the one that was given, unless the
 /// server refuses the opening as that spells it, in the way of one that speaks another dialect, and does the opening in that.
@@ -24,7 +25,7 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
     let protocol = Arc::clone(&run.protocol);
     for (name, alternative) in protocol.alternatives() {
         let known = protocol.extension.dialects.get(name);
-        if !known.is_some_and(|known| is_refused(&first, &known.refused)) {
+        if !known.is_some_and(|known| is_refused(&protocol, &first, &known.refused)) {
             continue;
         }
         let bare = run.bare.as_ref().and_then(|bare| {
@@ -52,8 +53,8 @@ fn does(outcome: &CaseOutcome) -> bool {
 }
 
 /// Whether a message came by which a server refuses what is spelt otherwise.
-fn is_refused(outcome: &CaseOutcome, refusal: &Value) -> bool {
+fn is_refused(protocol: &Protocol, outcome: &CaseOutcome, refusal: &Value) -> bool {
     let came = outcome.record.wire.iter().filter(|line| line.way == Way::ToClient);
-    let mut came = came.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    let mut came = came.flat_map(|line| protocol.bodies(&line.text, Direction::Recv));
     !does(outcome) && came.any(|body| is_subset(refusal, &body))
 }

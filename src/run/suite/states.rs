@@ -2,9 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
-use crate::frame::parse_within;
 use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::outcome::Batches;
@@ -26,12 +23,9 @@ pub(crate) fn note(wire: &mut [FrameRecord], batches: &Batches, protocol: &Proto
             None if message.is_some() => &[message],
             None => continue,
         };
-        let bodies = match parse_within(&line.text) {
-            Ok(Value::Array(bodies)) => bodies,
-            Ok(body) => vec![body],
-            Err(_) => continue,
-        };
-        for (message, body) in messages.iter().zip(bodies).filter(|(message, _)| message.is_some()) {
+        for (message, body) in
+            messages.iter().zip(protocol.bodies(&line.text, dir)).filter(|(message, _)| message.is_some())
+        {
             if dir == Direction::Send && roles.turn_start == *message {
                 line.states.push("turn begins".to_owned());
             }
@@ -52,7 +46,7 @@ pub(crate) fn note(wire: &mut [FrameRecord], batches: &Batches, protocol: &Proto
 mod tests {
     use super::*;
     use crate::protocol::LoadOptions;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_turn_begins_with_the_message_that_the_protocol_says() {

@@ -11,6 +11,7 @@ use super::surroundings::{Neighbours, Receivers, Surroundings};
 use super::{Interceptor, Operator, Plan, Way};
 use crate::frame::Pointer;
 use crate::protocol::Protocol;
+use crate::trace::Direction;
 use crate::wire::frame::Frame;
 
 /// How late a delayed message comes.
@@ -223,7 +224,7 @@ impl Mutator {
     fn one(&mut self, frame: Frame, bytes: Vec<u8>, is_last: bool, plan: &mut Plan) {
         let way = Way::ToClient;
         let held = self.held.take();
-        let body = serde_json::from_slice::<Value>(&frame.payload).unwrap_or_default();
+        let body = self.body(&frame, Direction::Recv).unwrap_or_default();
         let mutation = Arc::clone(&self.mutation);
         // What is meant for others comes behind the greeting, and before what may be the last message.
         if std::mem::replace(&mut self.greeted, true) {
@@ -246,7 +247,7 @@ impl Mutator {
                 Some(field) => match self.field(&body, field, is_last) {
                     Some(changed) => {
                         self.hit();
-                        let payload = changed.to_string().into_bytes();
+                        let payload = self.with_body(&frame, changed).to_string().into_bytes();
                         plan.write(way, Frame { payload, form: None, ..frame }.encode());
                     }
                     None => plan.write(way, bytes),
@@ -263,8 +264,21 @@ impl Mutator {
     }
 
     fn fits(&self, frame: &Frame) -> bool {
-        is_message(frame)
-            && serde_json::from_slice(&frame.payload).is_ok_and(|body| self.mutation.fits(&body))
+        is_message(frame) && self.body(frame, Direction::Recv).is_some_and(|body| self.mutation.fits(&body))
+    }
+
+    /// The message in a frame, without its envelope.
+    fn body(&self, frame: &Frame, dir: Direction) -> Option<Value> {
+        let whole = serde_json::from_slice(&frame.payload).ok()?;
+        self.mutation.protocol.take_out(dir, whole).ok()
+    }
+
+    /// What the server's frame has in it with another message.
+    fn with_body(&self, frame: &Frame, body: Value) -> Value {
+        let Some(at) = self.mutation.protocol.envelope(Direction::Recv) else { return body };
+        let mut whole = serde_json::from_slice(&frame.payload).unwrap_or_default();
+        at.put(&mut whole, body);
+        whole
     }
 }
 
@@ -288,7 +302,7 @@ impl Interceptor for Mutator {
         match way {
             Way::ToServer => {
                 if is_message(&frame)
-                    && let Ok(body) = serde_json::from_slice(&frame.payload)
+                    && let Some(body) = self.body(&frame, Direction::Send)
                 {
                     self.around.sent(&body);
                 }

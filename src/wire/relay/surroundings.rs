@@ -140,7 +140,7 @@ impl Surroundings {
         } else {
             protocol.message_of(body, Direction::Recv)
         };
-        for (on, at) in &protocol.roles().session_ids {
+        for (on, at) in &protocol.roles().session.ids {
             if on.matches(message, Direction::Recv, body)
                 && let Some(id) = at.get(body).and_then(Value::as_str)
             {

@@ -169,6 +169,62 @@ fn passing(behind: &str, pass: impl Fn(&str) -> Option<String> + Copy + Send + S
     })
 }
 
+/// Passes the messages of another server on, each as `down` makes it, and those of its clients as `up` does.
+pub fn translated(behind: &str, up: fn(&str) -> String, down: fn(&str) -> String) -> String {
+    let behind = behind.to_owned();
+    let with = |message: Message, alter: fn(&str) -> String| match &message {
+        Message::Text(text) => Message::text(alter(text)),
+        _ => message,
+    };
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Some((client, server)) = between(stream, &behind).await else { return };
+            let (to_client, from_client) = client.split();
+            let (to_server, from_server) = server.split();
+            let up = from_client.map(|message| message.map(|message| with(message, up)));
+            let down = from_server.map(|message| message.map(|message| with(message, down)));
+            tokio::select! { _ = up.forward(to_server) => {}, _ = down.forward(to_client) => {} }
+        }
+    })
+}
+
+/// Passes the messages of another server on: those with this text to everybody who is connected.
+pub fn shouting(behind: &str, part: &'static str) -> String {
+    let behind = behind.to_owned();
+    let everybody: Arc<Mutex<Vec<tokio::sync::mpsc::UnboundedSender<Message>>>> = Arc::default();
+    serve(move |stream| {
+        let (behind, everybody) = (behind.clone(), Arc::clone(&everybody));
+        async move {
+            let Some((client, server)) = between(stream, &behind).await else { return };
+            let (mut to_client, from_client) = client.split();
+            let (to_server, mut from_server) = server.split();
+            let (own, mut due) = tokio::sync::mpsc::unbounded_channel();
+            everybody.lock().expect("nobody panics").push(own.clone());
+            let hear = async {
+                while let Some(Ok(message)) = from_server.next().await {
+                    let to_all = matches!(&message, Message::Text(text) if text.contains(part));
+                    match to_all {
+                        true => everybody
+                            .lock()
+                            .expect("nobody panics")
+                            .retain(|one| one.send(message.clone()).is_ok()),
+                        false => drop(own.send(message)),
+                    }
+                }
+            };
+            let say = async {
+                while let Some(message) = due.recv().await {
+                    if to_client.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! { _ = from_client.forward(to_server) => {}, () = hear => {}, () = say => {} }
+        }
+    })
+}
+
 /// Passes the messages of another server on, until a client's text bears this part: the connection is closed then, with code 1011.
 pub fn closing(behind: &str, part: &'static str) -> String {
     let behind = behind.to_owned();

@@ -28,10 +28,10 @@ impl Interpreter<'_> {
 
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
         let text = self.expand(&json!(verb.text), None)?;
+        let text = self.cx.protocol.enclose_text(text.as_str().unwrap_or_default());
         for _ in 0..verb.count {
             self.leave_running(cx.client, verb.abandon);
-            self.send_text(cx.client, text.as_str().unwrap_or_default().to_owned(), Purpose::Stimulus)
-                .await?;
+            self.send_text(cx.client, text.clone().into_owned(), Purpose::Stimulus).await?;
         }
         Ok(())
     }
