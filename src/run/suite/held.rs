@@ -170,8 +170,14 @@ impl HeldCases {
             return (!stands).then_some(Reason::Short);
         }
         let tries = times(Reason::Late);
-        let may = tries < LATE_TRIES && (tries > 0 || self.given_up(Reason::Late) < LATE_CASES);
-        if failed && seen.late >= LATE && may {
+        // Warnings leave room for failures.
+        let most = match report.verdict {
+            Verdict::Failed => LATE_CASES,
+            Verdict::Warned => LATE_CASES / 2,
+            _ => 0,
+        };
+        let may = tries < LATE_TRIES && most > 0 && (tries > 0 || self.given_up(Reason::Late) < most);
+        if seen.late >= LATE && may {
             return Some(Reason::Late);
         }
         if !seen.foreign || seen.jobs < 2 || times(Reason::Silent) + times(Reason::Upgrade) > 0 {
@@ -223,7 +229,8 @@ impl HeldCases {
     pub fn settle(&mut self, key: &Key, mut report: CaseReport) -> CaseReport {
         self.alone.take_if(|alone| alone == key);
         let Some(mut held) = self.held.remove(key) else { return report };
-        let reasons: BTreeSet<Reason> = held.runs.iter().map(|(reason, _)| *reason).collect();
+        let failed = held.runs.iter().filter(|(_, first)| first.verdict != Verdict::Warned);
+        let reasons: BTreeSet<Reason> = failed.map(|(reason, _)| *reason).collect();
         for reason in reasons.into_iter().filter(|_| passes(&report)) {
             self.counts.entry(reason).or_default().1 += 1;
         }
@@ -241,6 +248,8 @@ impl HeldCases {
                 }
                 Reason::Disturbed => leaks::warn(report, first, self.strict),
                 Reason::Short => report,
+                // Nothing failed: the run in time is all that there is to say.
+                Reason::Late if first.verdict == Verdict::Warned => report,
                 Reason::Late | Reason::Silent | Reason::Upgrade => second_look(first, report),
             };
         }

@@ -72,6 +72,21 @@ fn only_what_failed_late_is_run_again_and_not_for_ever() {
 }
 
 #[test]
+fn what_was_warned_of_late_is_run_again_and_what_is_then_seen_counts() {
+    let (turns, mut held) = (turns(), HeldCases::default());
+    for verdict in [Verdict::Passed, Verdict::Warned, Verdict::Failed] {
+        assert!(judged(&mut held, &turns[0], report(Verdict::Warned), &LATER).is_err_and(|now| now));
+        let stands = judged(&mut held, &turns[0], report(verdict), &ALONE).expect("it stands");
+        assert_eq!(failures(&stands), (verdict, 0, 0));
+    }
+    assert!(held.hints().is_empty() && held.rest().is_empty());
+    // There is room for failures.
+    let warned = |turn: &&QueuedCase| judged(&mut held, turn, report(Verdict::Warned), &LATER).is_err();
+    assert_eq!(turns.iter().filter(warned).count(), LATE_CASES / 2 - 3);
+    assert!(judged(&mut held, &turns[turns.len() - 1], report(Verdict::Failed), &LATER).is_err());
+}
+
+#[test]
 fn what_passes_then_is_flaky_and_what_cannot_be_run_again_has_failed() {
     let (turns, mut held) = (turns(), HeldCases::default());
     let failure = Failure::new(Check::Step, Verdict::Failed, "it was told so".to_owned());
