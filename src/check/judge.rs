@@ -305,9 +305,7 @@ impl Judge {
         let protocol = Arc::clone(&self.rules.protocol);
         match protocol.envelope(event.dir) {
             Some(at) if event.dir == Direction::Recv => {
-                let frames = &protocol.extension.frames;
-                let ids =
-                    if frames.discriminator.is_empty() { &frames.message } else { &frames.discriminator };
+                let ids = protocol.extension.frames.untyped();
                 let message = format!("{at} is missing: the frame has no message in its envelope");
                 self.tally.exercise(ids);
                 if let Some(violation) = self.tally.broken(&Check::Message, ids, index, message) {
@@ -469,8 +467,7 @@ impl Judge {
         };
         let frames = &protocol.extension.frames;
         let named = at.get(body).is_some_and(Value::is_string);
-        let ids =
-            if named || frames.discriminator.is_empty() { &frames.message } else { &frames.discriminator };
+        let ids = if named { &frames.message } else { frames.untyped() };
         if let Some(violation) = self.tally.broken(&Check::Message, ids, index, message) {
             violation.actual = Some(evidence(body));
         }

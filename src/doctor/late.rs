@@ -21,18 +21,18 @@ fn from_server(line: &FrameRecord) -> bool {
     line.way == Way::ToClient && !line.ambient
 }
 
-fn body(protocol: &Protocol, line: &FrameRecord) -> Value {
+/// The first message of a frame of the server: null, if there is none.
+pub(super) fn body(protocol: &Protocol, line: &FrameRecord) -> Value {
     protocol.bodies(&line.text, Direction::Recv).into_iter().next().unwrap_or_default()
 }
 
 /// Which of the frames the protocol takes for the end of a turn, first.
 pub(super) fn end_of_turn(protocol: &Protocol, frames: &[FrameRecord]) -> Option<usize> {
-    frames.iter().position(|line| {
-        let body = body(protocol, line);
-        let message =
-            protocol.type_of(&body).and_then(|name| protocol.message_named(name, Direction::Recv).ok());
-        from_server(line) && protocol.roles().turn_end.matches(message, Direction::Recv, &body)
-    })
+    let ends = |body: &Value| {
+        let message = protocol.message_of(body, Direction::Recv);
+        protocol.roles().turn_end.matches(message, Direction::Recv, body)
+    };
+    frames.iter().position(|line| from_server(line) && ends(&body(protocol, line)))
 }
 
 /// The finding, if the words that are looked for came behind a turn's end only. `frames`: of a case with one turn.

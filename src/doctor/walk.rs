@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::doctor::finding::{APART, ASKS, STARTS, Start, UPGRADES, started, unreachable};
 use crate::doctor::finding::{StepFinding, StepState};
-use crate::doctor::late::{end_of_turn, late_words, listening};
+use crate::doctor::late::{body, end_of_turn, late_words, listening};
 use crate::doctor::reported::{Reported, is_wrong, reason};
 use crate::protocol::Protocol;
 use crate::protocol::extension::TargetTool;
@@ -30,7 +30,6 @@ use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
 use crate::shortage;
-use crate::trace::Direction;
 
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
@@ -124,16 +123,16 @@ impl<'w> Walk<'w> {
 
     /// What may come at any time says nothing here.
     fn is_ambient(&self, line: &FrameRecord) -> bool {
-        let bodies = self.protocol.bodies(&line.text, Direction::Recv);
-        let name = bodies.first().and_then(|body| self.protocol.type_of(body));
+        let body = body(self.protocol, line);
+        let name = self.protocol.type_of(&body);
         line.way == Way::ToClient
             && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
     /// The name of the server's request that this frame is.
     fn request_in(&self, line: &FrameRecord) -> Option<String> {
-        let bodies = self.protocol.bodies(&line.text, Direction::Recv);
-        let name = self.protocol.type_of(bodies.first()?)?;
+        let body = body(self.protocol, line);
+        let name = self.protocol.type_of(&body)?;
         let asks = self.protocol.server_requests_named(name).next().is_some();
         asks.then(|| name.to_owned())
     }

@@ -126,8 +126,11 @@ impl Protocol {
         self.dialects.alternatives.iter().map(|(name, protocol)| (name.as_str(), protocol))
     }
 
-    /// Spells a client's message as the server does, and puts it into its envelope.
+    /// Spells a client's message, or each of a batch, as the server does, and puts it into its envelope.
     pub fn spell(&self, body: &mut Value) {
+        if let Value::Array(members) = body {
+            return members.iter_mut().for_each(|member| self.spell(member));
+        }
         if let Some((_, dialect)) = &self.dialects.spoken
             && let Some(message) = self.message_of(body, Direction::Send)
         {

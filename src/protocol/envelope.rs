@@ -55,14 +55,15 @@ impl Protocol {
         at.take(&mut body).ok_or(body)
     }
 
-    /// The messages in the text of a frame: several in a batch. None in what is not JSON, or in another envelope.
+    /// The messages in the text of a frame: several in a batch, each in its place, null for one without the envelope. None in what is
+    /// not JSON.
     pub(crate) fn bodies(&self, text: &str, dir: Direction) -> Vec<Value> {
         let found = match frame::parse_within(text) {
             Ok(Value::Array(members)) if self.may_batch(dir) => members,
             Ok(body) => vec![body],
             Err(_) => Vec::new(),
         };
-        found.into_iter().filter_map(|body| self.take_out(dir, body).ok()).collect()
+        found.into_iter().map(|body| self.take_out(dir, body).unwrap_or_default()).collect()
     }
 
     /// Puts a client's message into its envelope.
@@ -131,5 +132,6 @@ mod tests {
         let bare = enclosed(&json!({ "server": "/event" }));
         assert_eq!(bare.enclose_text("{}"), "{}");
         assert_eq!(bare.bodies(r#"{"event":{"type":"x"}}"#, Direction::Recv), [json!({ "type": "x" })]);
+        assert_eq!(bare.bodies(r#"{"type":"x"}"#, Direction::Recv), [Value::Null]);
     }
 }

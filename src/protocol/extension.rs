@@ -144,6 +144,13 @@ pub struct FrameRules {
     pub schema: Ids,
 }
 
+impl FrameRules {
+    /// Violated by an object that does not say what message it is.
+    pub(crate) fn untyped(&self) -> &Ids {
+        if self.discriminator.is_empty() { &self.message } else { &self.discriminator }
+    }
+}
+
 /// Sessions: what isolates two runs of the same server from each other.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -41,13 +41,19 @@ fn says_late(answers: &'static [&'static str]) -> String {
     })
 }
 
-#[test]
-fn words_that_come_behind_the_end_of_a_turn_are_not_said_to_be_lost() {
+/// A folder with the protocol of such a server and a configuration, which is told as well.
+fn folder_for(answers: &'static [&'static str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let url = says_late(LATE);
+    let url = says_late(answers);
     frameproof(folder.path(), &["init", "chat", "--url", &url]);
     let config = format!("[target.late]\nprotocol = './chat/mychat'\nurl = '{url}'\n");
     fs::write(folder.path().join("frameproof.toml"), &config).expect("written");
+    (folder, config)
+}
+
+#[test]
+fn words_that_come_behind_the_end_of_a_turn_are_not_said_to_be_lost() {
+    let (folder, config) = folder_for(LATE);
     let (code, shown, errors) = run(&folder, &["doctor"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
     for part in [
@@ -68,11 +74,7 @@ fn words_that_come_behind_the_end_of_a_turn_are_not_said_to_be_lost() {
 
 #[test]
 fn an_end_of_a_turn_that_breaks_a_rule_is_found_to_be_early_too() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let url = says_late(LATE_AND_WRONG);
-    frameproof(folder.path(), &["init", "chat", "--url", &url]);
-    let config = format!("[target.late]\nprotocol = './chat/mychat'\nurl = '{url}'\n");
-    fs::write(folder.path().join("frameproof.toml"), &config).expect("written");
+    let (folder, _) = folder_for(LATE_AND_WRONG);
     let (code, shown, errors) = run(&folder, &["doctor"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
     let shown = joined(&shown);

@@ -108,10 +108,7 @@ impl Interpreter<'_> {
     async fn send_aside(&mut self, due: &Due, mut message: Value) -> Result<(), Abort> {
         let (name, number) = (due.client.as_str(), due.number);
         let deadline = self.deadline(None);
-        match &mut message {
-            Value::Array(members) => members.iter_mut().for_each(|member| self.cx.protocol.spell(member)),
-            one => self.cx.protocol.spell(one),
-        }
+        self.cx.protocol.spell(&mut message);
         let client = self.client(name)?;
         if client.number() != Some(number) || client.has_ended() || !client.is_understood() {
             return Ok(());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::check::{Judged, Member, PairJudged, counter_as};
-use crate::frame::{Pointer, cost};
+use crate::frame::cost;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
@@ -275,9 +275,7 @@ impl Interpreter<'_> {
         if let Some(id) = id {
             self.join_session(name, received.event, id);
         }
-        for (_, at) in roles.session.marks.iter().filter(|(on, _)| seen(on)) {
-            self.note_mark(name, &received, at);
-        }
+        self.note_marks(name, &received);
         self.note_automatic(name, &received);
         if let Some(client) = self.conns.get_mut(name) {
             client.receive(received, logged, part);
@@ -285,11 +283,15 @@ impl Interpreter<'_> {
     }
 
     /// The server gives a client what is for those of its session alone.
-    fn note_mark(&self, name: &str, received: &Received, at: &Pointer) {
-        let Some(mark) = at.get(&received.body).and_then(Value::as_str) else { return };
-        if let Some(probe) = self.cx.probe.as_ref().filter(|_| !self.log.may_have_sent(mark)) {
-            let text = self.log.get(received.event).map_or("", |entry| &entry.line.text);
-            probe.note_mark(name, received.event, mark, text);
+    fn note_marks(&self, name: &str, received: &Received) {
+        let Some(probe) = &self.cx.probe else { return };
+        let (message, body) = (received.message, &received.body);
+        let marks = self.cx.protocol.roles().session.marks.iter();
+        for (_, at) in marks.filter(|(on, _)| on.matches(message, Direction::Recv, body)) {
+            if let Some(mark) = at.get(body).and_then(Value::as_str) {
+                let text = self.log.get(received.event).map_or("", |entry| &entry.line.text);
+                probe.note_mark(name, received.event, mark, text);
+            }
         }
     }
 

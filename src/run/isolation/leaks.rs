@@ -31,8 +31,6 @@ struct Client {
     name: String,
     /// The server process.
     server_id: usize,
-    /// Where the mark came from the server: in which frame of its wire log.
-    frame: Option<u64>,
 }
 
 /// A frame that came to a client of another case.
@@ -59,6 +57,8 @@ struct Bystander {
     server_id: usize,
     /// Of which kind the last leak was on its server since it began, whoever it was between.
     near: Option<LeakKind>,
+    /// The marks that the server has given to its clients: to which first, and in which frame of the wire log.
+    given: HashMap<String, (Client, u64)>,
 }
 
 /// What the cases of a run have said that nobody else says, and what of it others received.
@@ -88,7 +88,7 @@ impl LeakDetector {
         let mut inner = self.lock();
         inner.runs += 1;
         let run = inner.runs;
-        inner.running.insert(run, Bystander { server_id, near: None });
+        inner.running.insert(run, Bystander { server_id, near: None, given: HashMap::new() });
         LeakProbe { all: Arc::clone(self), run, case: case.to_owned(), server_id }
     }
 }
@@ -104,13 +104,7 @@ pub(crate) struct LeakProbe {
 
 impl LeakProbe {
     fn client(&self, name: &str) -> Client {
-        Client {
-            run: self.run,
-            case: self.case.clone(),
-            name: name.to_owned(),
-            server_id: self.server_id,
-            frame: None,
-        }
+        Client { run: self.run, case: self.case.clone(), name: name.to_owned(), server_id: self.server_id }
     }
 
     /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
@@ -152,16 +146,27 @@ impl LeakProbe {
     /// receive it, nobody can know: both have received something foreign. Only UUIDs count: each session may have a counter.
     pub fn note_mark(&self, client: &str, frame: u64, value: &str, text: &str) {
         let Some(mark) = marks(value).first().copied() else { return };
-        let here = Client { frame: Some(frame), ..self.client(client) };
+        let here = (self.client(client), frame);
         let mut inner = self.all.lock();
-        if let Some(first) = inner.foreign(mark, self) {
-            for (belongs_to, came_to) in [(&first, &here), (&here, &first)] {
-                let Some(frame) = came_to.frame else { continue };
-                let (belongs_to, came_to) = (belongs_to.clone(), came_to.clone());
-                inner.leak(Leak { belongs_to, came_to, frame, text: clip(text), given: false });
-            }
+        // An answer may have an id of the client's.
+        if inner.marks.get(mark).is_some_and(|owners| owners.iter().any(|owner| owner.run == self.run)) {
+            return;
         }
-        inner.own(mark, here);
+        let Some(own) = inner.running.get_mut(&self.run) else { return };
+        if own.given.contains_key(mark) || own.given.len() >= MOST {
+            return;
+        }
+        own.given.insert(mark.to_owned(), here.clone());
+        let others = inner
+            .running
+            .iter()
+            .filter(|(run, other)| **run != self.run && other.server_id == self.server_id);
+        let there = others.filter_map(|(run, other)| Some((run, other.given.get(mark)?)));
+        let Some(there) = there.min_by_key(|(run, _)| **run).map(|(_, given)| given.clone()) else { return };
+        for ((belongs_to, _), (came_to, frame)) in [(&there, &here), (&here, &there)] {
+            let (belongs_to, came_to) = (belongs_to.clone(), came_to.clone());
+            inner.leak(Leak { belongs_to, came_to, frame: *frame, text: clip(text), given: false });
+        }
     }
 
     /// Replaces failures that a leak explains, where this run received another, or waited in vain for what another received, by one

@@ -134,16 +134,25 @@ type Far = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<
 
 /// Passes the messages of another server on, but for those that `lost` picks.
 pub fn losing(behind: &str, lost: fn(&str) -> bool) -> String {
-    passing(behind, move |text| (!lost(text)).then(|| text.to_owned()))
+    passing(behind, str::to_owned, move |text| (!lost(text)).then(|| text.to_owned()))
 }
 
 /// Passes the messages of another server on, each as `alter` makes it.
 pub fn altered(behind: &str, alter: fn(&str) -> String) -> String {
-    passing(behind, move |text| Some(alter(text)))
+    translated(behind, str::to_owned, alter)
 }
 
-/// Passes the messages of another server on: of its texts what `pass` leaves.
-fn passing(behind: &str, pass: impl Fn(&str) -> Option<String> + Copy + Send + Sync + 'static) -> String {
+/// The same, and those of its clients as `up` makes them.
+pub fn translated(behind: &str, up: fn(&str) -> String, down: fn(&str) -> String) -> String {
+    passing(behind, up, move |text| Some(down(text)))
+}
+
+/// Passes the messages of another server on: of its texts what `pass` leaves, of those of its clients what `up` makes of them.
+fn passing(
+    behind: &str,
+    up: fn(&str) -> String,
+    pass: impl Fn(&str) -> Option<String> + Copy + Send + Sync + 'static,
+) -> String {
     let behind = behind.to_owned();
     serve(move |stream| {
         let behind = behind.clone();
@@ -164,27 +173,13 @@ fn passing(behind: &str, pass: impl Fn(&str) -> Option<String> + Copy + Send + S
                     }
                 }
             };
+            let from_client = from_client.map(|message| {
+                message.map(|message| match &message {
+                    Message::Text(text) => Message::text(up(text)),
+                    _ => message,
+                })
+            });
             tokio::select! { _ = from_client.forward(to_server) => {}, () = down => {} }
-        }
-    })
-}
-
-/// Passes the messages of another server on, each as `down` makes it, and those of its clients as `up` does.
-pub fn translated(behind: &str, up: fn(&str) -> String, down: fn(&str) -> String) -> String {
-    let behind = behind.to_owned();
-    let with = |message: Message, alter: fn(&str) -> String| match &message {
-        Message::Text(text) => Message::text(alter(text)),
-        _ => message,
-    };
-    serve(move |stream| {
-        let behind = behind.clone();
-        async move {
-            let Some((client, server)) = between(stream, &behind).await else { return };
-            let (to_client, from_client) = client.split();
-            let (to_server, from_server) = server.split();
-            let up = from_client.map(|message| message.map(|message| with(message, up)));
-            let down = from_server.map(|message| message.map(|message| with(message, down)));
-            tokio::select! { _ = up.forward(to_server) => {}, _ = down.forward(to_client) => {} }
         }
     })
 }

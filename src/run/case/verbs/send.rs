@@ -51,10 +51,7 @@ impl Interpreter<'_> {
         mut message: Value,
         purpose: Purpose,
     ) -> Result<(), Abort> {
-        match &mut message {
-            Value::Array(members) => members.iter_mut().for_each(|member| self.cx.protocol.spell(member)),
-            one => self.cx.protocol.spell(one),
-        }
+        self.cx.protocol.spell(&mut message);
         self.send_text(client, message.to_string(), purpose).await
     }
 
