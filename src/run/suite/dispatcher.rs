@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
+use crate::protocol::Protocol;
 use crate::results::Check;
-use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
+use crate::results::event::{CaseReport, Failure, RunEvent, StopReason, Verdict};
 use crate::run::case::execute::not_applicable_reason;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::suite::attempt::{Attempted, SuiteContext, run_attempts};
@@ -16,6 +17,7 @@ use crate::run::suite::held::{Circumstances, HeldCases, Key, Reason};
 use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::pace::Pace;
 use crate::run::suite::report::{panicked, report};
+use crate::run::suite::separation::Separation;
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
 use crate::run::triage::activity::ActivityLevel;
@@ -24,6 +26,8 @@ use crate::scenario::LoadedCase;
 use crate::shortage;
 use crate::trace::{Event, TraceFile};
 
+/// Cases that passed lately, of which it is known when.
+const LATELY: usize = 1024;
 /// Cases that are in the queue at a time, unless some come back to it.
 const QUEUED: usize = 10_000;
 
@@ -34,6 +38,7 @@ struct Running {
     is_short: bool,
     /// How many could run beside each other when it began.
     jobs: usize,
+    began: Instant,
 }
 
 /// What is left, what runs, and what waits for a second look.
@@ -50,6 +55,8 @@ pub(crate) struct Dispatcher<'s> {
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
     held: HeldCases,
+    /// When cases began that passed, and when they had.
+    passed: VecDeque<(Instant, Instant)>,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -80,7 +87,14 @@ impl<'s> Dispatcher<'s> {
     ) -> Self {
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
         let cases = cases.iter().map(|case| Arc::new(case.clone()));
-        let (own, common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
+        let (own, mut common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
+        // Whether cases can disturb each other is found out first.
+        let ids = &shared.run.protocol.extension.fuzzing.isolated;
+        let mut separation = Separation::default();
+        if jobs > 1 && !shared.run.is_reference {
+            separation = Separation::new(ids, common.iter().map(|case| &**case));
+            common.sort_by_key(|case| !separation.concerns(case));
+        }
         let rounds = 0..shared.run.options.attempts.repeat.max(1);
         let of = move |cases: Vec<Arc<LoadedCase>>, rounds: std::ops::Range<u32>| {
             rounds.flat_map(move |round| cases.clone().into_iter().map(move |case| (case, round)))
@@ -101,7 +115,8 @@ impl<'s> Dispatcher<'s> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             short: ShortDeadlines::default(),
-            held: HeldCases::new(strict),
+            held: HeldCases::new(strict, separation),
+            passed: VecDeque::new(),
             stopped: None,
             server_is_mute: false,
         }
@@ -196,7 +211,7 @@ impl<'s> Dispatcher<'s> {
         let jobs = if self.held.is_urgent() { 1 } else { self.pace.now() };
         let task =
             self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, is_short));
-        self.running.insert(task.id(), Running { case, round, is_short, jobs });
+        self.running.insert(task.id(), Running { case, round, is_short, jobs, began: Instant::now() });
     }
 
     fn ended(&mut self, done: Result<(Id, Attempted), JoinError>) {
@@ -232,10 +247,21 @@ impl<'s> Dispatcher<'s> {
             late: if run.options.attempts.again_if_late { late } else { Duration::ZERO },
             crowded_out,
             short: one.is_short,
+            proven: report.failures.iter().any(|failure| is_proof(failure, &run.protocol)),
+            overtaken: self.overtaken(one.began),
             foreign: !run.is_reference,
             answers: run.activity.extent() >= ActivityLevel::Answers,
         };
         self.judge(one, report, &seen);
+    }
+
+    /// How many cases began and passed while a case that has just ended may have waited for the last thing in vain.
+    fn overtaken(&self, began: Instant) -> usize {
+        let timing = &self.shared.run.options.timing;
+        let waited = Duration::try_from_secs_f64(timing.step_deadline.as_secs_f64() * timing.scale);
+        let since = waited.ok().and_then(|waited| Instant::now().checked_sub(waited));
+        let Some(since) = since.filter(|since| *since >= began) else { return 0 };
+        self.passed.iter().filter(|(began, _)| *began > since).count()
     }
 
     /// What is to be said of cases that were given up for want of room.
@@ -263,7 +289,11 @@ impl<'s> Dispatcher<'s> {
 
     /// Enters a report, unless the case is to be run again.
     fn judge(&mut self, one: Running, report: CaseReport, seen: &Circumstances) {
-        let Running { case, round, is_short, jobs } = one;
+        let Running { case, round, is_short, jobs, began } = one;
+        if report.verdict == Verdict::Passed {
+            self.passed.push_back((began, Instant::now()));
+            self.passed.drain(..self.passed.len().saturating_sub(LATELY));
+        }
         let key = (case.id.clone(), round);
         let reason = self.held.reason(&key, &report, seen).filter(|_| self.stopped.is_none());
         let Some(reason) = reason else {
@@ -271,6 +301,7 @@ impl<'s> Dispatcher<'s> {
             if is_short {
                 self.short.note();
             }
+            self.heed_isolation(&key, &report);
             return self.enter(&key, report);
         };
         match reason {
@@ -286,6 +317,15 @@ impl<'s> Dispatcher<'s> {
             None => {}
         }
         self.release();
+    }
+
+    /// Runs cases one at a time from now on where they disturb each other.
+    fn heed_isolation(&mut self, key: &Key, report: &CaseReport) {
+        let (is_broken, stand) = self.held.note(key, report);
+        if is_broken {
+            self.pace.at_most(1);
+        }
+        stand.into_iter().for_each(|(key, report)| self.enter(&key, report));
     }
 
     /// Cases that had short deadlines are run again once the server has answered somebody.
@@ -347,6 +387,18 @@ impl<'s> Dispatcher<'s> {
     fn not_run(&self, case: &LoadedCase) -> CaseReport {
         not_run(&self.reports.causes, case, &self.shared)
     }
+}
+
+/// Whether what the server has sent breaks a rule in which no time occurs: no lateness of anybody explains it.
+fn is_proof(failure: &Failure, protocol: &Protocol) -> bool {
+    let is_untimed = match &failure.check {
+        Check::Frame | Check::Message | Check::Schema => true,
+        Check::Invariant(name) => {
+            protocol.extension.invariants.get(&**name).is_some_and(|invariant| !invariant.monitor.is_timed())
+        }
+        _ => false,
+    };
+    failure.verdict == Verdict::Failed && is_untimed
 }
 
 /// The report of a case that is not run, for the server is mute.
