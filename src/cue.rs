@@ -132,6 +132,34 @@ impl Cue {
     }
 }
 
+/// What a turn says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// All of it.
+    pub text: String,
+    /// It comes to an end by itself.
+    pub ends: bool,
+}
+
+/// What a prompt has the model say, where that is known beforehand: it has one cue, no try fails, and no text repeats what tools
+/// return or what the user says.
+pub(crate) fn script(prompt: &str) -> Option<Script> {
+    let cue = Cue::find(prompt).ok()?.filter(|_| prompt.matches(OPEN).count() == 1)?;
+    let mut script = Script { text: String::new(), ends: true };
+    for step in cue.turn {
+        match step {
+            Step::Say { say, .. } => script.text.extend(say),
+            Step::Hang { .. } => {
+                script.ends = false;
+                break;
+            }
+            Step::Fail { .. } => return None,
+            Step::Think { .. } | Step::Call { .. } | Step::Pause { .. } => {}
+        }
+    }
+    (blanks(&script.text) == (0, 0)).then_some(script)
+}
+
 /// What tools returned, and what the user said, in a text of the model.
 const RESULTS: &str = "<<results>>";
 const USER_TEXT: &str = "<<text>>";
@@ -178,6 +206,8 @@ pub fn responses(text: &str) -> Vec<Response> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -211,6 +241,28 @@ mod tests {
         let text = format!("say hello {} please", cue.encode());
         assert_eq!(Cue::find(&text), Ok(Some(cue)));
         assert_eq!(Cue::find("hello"), Ok(None));
+    }
+
+    #[test]
+    fn what_a_prompt_has_the_model_say() {
+        let prompt = |turn: Value| {
+            let turn = serde_json::from_value(turn).expect("steps");
+            format!("please {} now", Cue::new(turn).encode())
+        };
+        let whole =
+            json!([{ "say": ["a", "b"] }, { "call": { "name": "x" } }, { "think": ["t"] }, { "say": ["c"] }]);
+        for (text, expected) in [
+            (prompt(whole.clone()), Some(("abc", true))),
+            (prompt(json!([{ "say": ["a"] }, { "hang": true }, { "say": ["b"] }])), Some(("a", false))),
+            (prompt(json!([{ "say": ["a"] }, { "fail": { "status": 500, "message": "" } }])), None),
+            (prompt(json!([{ "say": ["<<results>>"] }])), None),
+            (prompt(whole.clone()) + &prompt(whole), None),
+            ("hello".to_owned(), None),
+            ("[[cue:%%]]".to_owned(), None),
+        ] {
+            let found = script(&text);
+            assert_eq!(found.as_ref().map(|script| (&*script.text, script.ends)), expected, "{text}");
+        }
     }
 
     #[test]

@@ -245,6 +245,9 @@ fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
                 json!("{\"n\":2}"),
                 json!("[1,"),
                 json!("2]"),
+                // A model that says `aba`, and one that says `aabab` and hangs.
+                json!("[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJzYXkiOlsiYWIiLCJhIl19XX0]]"),
+                json!("[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJzYXkiOlsiYWFiYWIiXX0seyJoYW5nIjp0cnVlfV19]]"),
             ],
         ),
         (

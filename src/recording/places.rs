@@ -156,6 +156,10 @@ impl Places {
                 self.key(&rule.key);
                 self.piece(&rule.piece);
             }
+            Rule::Cued(rule) => {
+                self.key(&rule.key);
+                self.piece(&rule.piece);
+            }
             Rule::Dialogue(rule) => self.piece(&rule.piece),
             Rule::Increments(rule) => {
                 self.key([&rule.key]);

@@ -10,6 +10,7 @@ mod cadence;
 mod concatenation;
 mod constant;
 mod correlation;
+mod cued;
 mod dialogue;
 mod echo;
 mod existence;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     Monitor, MonitorBuilder, absence, agreement, bracket, cadence, concatenation, constant, correlation,
-    dialogue, echo, existence, holds, increasing, increments, precedence, projection, proportion, relation,
-    replay, response, series, server_requests, states, unique,
+    cued, dialogue, echo, existence, holds, increasing, increments, precedence, projection, proportion,
+    relation, replay, response, series, server_requests, states, unique,
 };
 use crate::protocol::rules::Rule;
 use crate::protocol::{Matcher, Protocol};
@@ -43,6 +43,7 @@ pub(in crate::check) fn build(
         Rule::Series(rule) => Box::new(series::Series::new(rule, b)?),
         Rule::Increments(rule) => Box::new(increments::Increments::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),
+        Rule::Cued(rule) => Box::new(cued::Cued::new(rule, b)?),
         Rule::Dialogue(rule) => Box::new(dialogue::Dialogue::new(rule, b)?),
     };
     Ok((monitor, builder.into_interests()))

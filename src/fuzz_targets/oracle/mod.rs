@@ -1,6 +1,7 @@
 //! What the monitors say, worked out anew for each event from the whole trace before it: slow, and without state that
 //! could go stale. Written from the rules' documentation (`protocol::rules`), not from the monitors.
 
+mod cued;
 mod history;
 mod keyed;
 mod keys;
@@ -162,6 +163,7 @@ pub(super) fn judge(rule: &Rule, protocol: &Protocol, items: &Items, settled: bo
         Rule::Concatenation(rule) => pieces::concatenation(rule, c, items),
         Rule::Increments(rule) => pieces::increments(rule, c, items),
         Rule::Series(rule) => pieces::series(rule, c, items, settled),
+        Rule::Cued(rule) => cued::cued(rule, c, items),
         Rule::Dialogue(rule) => pieces::dialogue(rule, c, items),
         Rule::Echo(rule) => replies::echo(rule, c, items),
         Rule::Correlation(rule) => replies::correlation(rule, c, items, settled),

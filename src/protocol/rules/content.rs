@@ -202,6 +202,34 @@ pub enum Fold {
     },
 }
 
+/// What a turn says is what the cue in its prompt has the model say (`docs/scenarios.md`): the pieces, in order, are the beginning of
+/// it, and all of it when the turn ends. A turn is not judged whose prompt has no cue or several, whose model fails, or repeats
+/// what it was told; that begins while another turn of its key runs, of any client of the session; or that says something else from
+/// the beginning, for its model was told something else. Only the connection that sent the prompt is looked at.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cued {
+    /// A prompt, and the text that may have a cue. Begins a turn.
+    pub prompt: At,
+    /// The pieces: a string each.
+    pub piece: At,
+    /// What tells turns apart that may run at the same time in a session.
+    pub key: Option<Key>,
+    /// Ends a turn.
+    pub over: Pattern,
+    /// The key is unique among all sessions: turns of any two connections with the same key are turns of one conversation.
+    #[serde(default)]
+    pub anywhere: bool,
+    /// Pieces may come behind the end: it is not judged whether all have come.
+    #[serde(default)]
+    pub late: bool,
+    /// Sent or received messages after which the turns that run in the session are not judged, such as a cancellation or an error.
+    #[serde(default)]
+    pub unsure: Vec<Pattern>,
+    /// Violated when another text comes, or when text is missing at the end. Exercised by each piece.
+    pub decides: Ids,
+}
+
 /// Pieces, in order, add up to the whole, for the same key. On a connection that may have missed the first pieces (it was opened after a piece
 /// with this key had come in its session, or while the session had no open connection), they are the end of the whole.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

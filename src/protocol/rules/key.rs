@@ -137,6 +137,7 @@ impl Rule {
             Self::Response(rule) => ("response/key", rule.key.as_ref(), Two),
             Self::Existence(rule) => ("existence/key", rule.key.as_ref(), Two),
             Self::Concatenation(rule) => ("concatenation/key", rule.key.as_ref(), Two),
+            Self::Cued(rule) => ("cued/key", rule.key.as_ref(), Two),
             Self::Holds(rule) => ("holds/key", rule.key.as_ref(), Two),
             Self::Echo(rule) => ("echo/id", Some(&rule.id), Two),
             Self::Correlation(rule) => ("correlation/id", rule.id.as_ref(), Two),

@@ -68,6 +68,8 @@ pub enum Rule {
     Cadence(Cadence),
     /// Pieces add up to a whole.
     Concatenation(Concatenation),
+    /// What a turn says is what its cue has the model say.
+    Cued(Cued),
     /// Pieces are increments, not the text so far.
     Increments(Increments),
     /// A reply repeats a value of its request.

@@ -1,9 +1,9 @@
 //! What each kind of monitor refers to.
 
 use super::{
-    Absence, Agreement, Bracket, Cadence, Concatenation, Constant, Correlation, Dialogue, Echo, Existence,
-    Fact, Fold, Holds, Increasing, Increments, Known, Precedence, Projection, Proportion, Relation, Replay,
-    Response, Rule, Series, ServerRequests, States, Unique,
+    Absence, Agreement, Bracket, Cadence, Concatenation, Constant, Correlation, Cued, Dialogue, Echo,
+    Existence, Fact, Fold, Holds, Increasing, Increments, Known, Precedence, Projection, Proportion,
+    Relation, Replay, Response, Rule, Series, ServerRequests, States, Unique,
 };
 use crate::protocol::refs::{Refer, Refs, refer};
 
@@ -59,6 +59,7 @@ refer!(Proportion {
 });
 refer!(Projection { parts: [message, asked, id, facts], ids: [], other: [cursor] });
 refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
+refer!(Cued { parts: [prompt, piece, key, over, unsure], ids: [decides], other: [anywhere, late] });
 refer!(Concatenation { parts: [piece, whole, key], ids: [decides], other: [loose] });
 refer!(Echo { parts: [request, reply, id], ids: [decides], other: [asked, told] });
 refer!(Series { parts: [message, key], ids: [complete, json], other: [part, total, text, same] });
@@ -120,6 +121,7 @@ kinds! {
     Projection "projection",
     Cadence "cadence",
     Concatenation "concatenation",
+    Cued "cued",
     Increments "increments",
     Echo "echo",
     Series "series",

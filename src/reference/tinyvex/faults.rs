@@ -58,7 +58,7 @@ faults! {
     PromptsTheNewestSession "prompts-the-newest-session" "A prompt without session goes to the newest one." ["TV-ACP-30"];
     NoMessageChunks "no-message-chunks" "The agent's text is stored and not sent." ["TV-ACP-12"];
     UpdatesHaveNoSession "updates-have-no-session" "session/update has no session_id." ["TV-ACP-13"];
-    NamesAnotherSession "names-another-session" "session/update names the newest session." ["TV-ACP-14"];
+    NamesAnotherSession "names-another-session" "session/update names the newest session." ["TV-ACP-14", "TV-ACP-26"];
     NoVariant "no-variant" "An update lacks sessionUpdate." ["TV-ACP-15"];
     ContentAsText "content-as-text" "The content of a chunk is a string." ["TV-ACP-16"];
     ToolCallsHaveNoTitle "tool-calls-have-no-title" "tool_call has no title." ["TV-ACP-17"];
