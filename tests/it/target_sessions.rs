@@ -135,30 +135,6 @@ fn a_message_that_goes_to_everybody_is_a_leak() {
     assert!(stories <= 2 && shown.contains("the server does not isolate clients"), "{shown}");
 }
 
-/// What fails beside others only is told as what it is, and by nothing else: the blame is the same as with one case at a time, but for
-/// the requirement that sessions do not affect each other.
-#[test]
-fn cases_that_disturb_each_other_are_told_so() {
-    let server = Served::start(&["agentloop"]);
-    let url = hand::one_request_for_all(&server.url, "approval_request", "approval_response");
-    let folder = tempfile::tempdir().expect("a folder");
-    let blamed = |jobs: &str| {
-        let (code, shown, errors) =
-            run(&folder, &["run", "agentloop", "--url", &url, "--jobs", jobs, "approval/*", "connections/*"]);
-        assert_eq!(code, Some(1), "{shown}{errors}");
-        let ids = shown
-            .lines()
-            .filter_map(|line| line.strip_prefix("  FAIL "))
-            .filter_map(|line| line.split(' ').next());
-        (ids.map(str::to_owned).collect::<Vec<_>>(), shown.clone())
-    };
-    let (alone, shown) = blamed("1");
-    assert_eq!(alone, ["AL-AP-4"], "{shown}");
-    let (beside, shown) = blamed("8");
-    assert_eq!(beside, ["AL-AP-4", "AL-CON-4"], "{shown}");
-    assert!(shown.contains("it fails beside other cases and passes alone"), "{shown}");
-}
-
 /// Where a requirement forbids it, it is broken.
 #[test]
 fn a_leak_breaks_the_requirement_that_forbids_it() {

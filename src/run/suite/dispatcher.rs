@@ -17,7 +17,6 @@ use crate::run::suite::held::{Circumstances, HeldCases, Key, Reason};
 use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::pace::Pace;
 use crate::run::suite::report::{panicked, report};
-use crate::run::suite::separation::Separation;
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
 use crate::run::triage::activity::ActivityLevel;
@@ -26,8 +25,6 @@ use crate::scenario::LoadedCase;
 use crate::shortage;
 use crate::trace::{Event, TraceFile};
 
-/// Cases that passed lately, of which it is known when.
-const LATELY: usize = 1024;
 /// Cases that are in the queue at a time, unless some come back to it.
 const QUEUED: usize = 10_000;
 
@@ -55,8 +52,6 @@ pub(crate) struct Dispatcher<'s> {
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
     held: HeldCases,
-    /// When cases began that passed, and when they had.
-    passed: VecDeque<(Instant, Instant)>,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -87,14 +82,7 @@ impl<'s> Dispatcher<'s> {
     ) -> Self {
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
         let cases = cases.iter().map(|case| Arc::new(case.clone()));
-        let (own, mut common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
-        // Whether cases can disturb each other is found out first.
-        let ids = &shared.run.protocol.extension.fuzzing.isolated;
-        let mut separation = Separation::default();
-        if jobs > 1 && !shared.run.is_reference {
-            separation = Separation::new(ids, common.iter().map(|case| &**case));
-            common.sort_by_key(|case| !separation.concerns(case));
-        }
+        let (own, common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
         let rounds = 0..shared.run.options.attempts.repeat.max(1);
         let of = move |cases: Vec<Arc<LoadedCase>>, rounds: std::ops::Range<u32>| {
             rounds.flat_map(move |round| cases.clone().into_iter().map(move |case| (case, round)))
@@ -115,8 +103,7 @@ impl<'s> Dispatcher<'s> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             short: ShortDeadlines::default(),
-            held: HeldCases::new(strict, separation),
-            passed: VecDeque::new(),
+            held: HeldCases::new(strict),
             stopped: None,
             server_is_mute: false,
         }
@@ -260,8 +247,7 @@ impl<'s> Dispatcher<'s> {
         let timing = &self.shared.run.options.timing;
         let waited = Duration::try_from_secs_f64(timing.step_deadline.as_secs_f64() * timing.scale);
         let since = waited.ok().and_then(|waited| Instant::now().checked_sub(waited));
-        let Some(since) = since.filter(|since| *since >= began) else { return 0 };
-        self.passed.iter().filter(|(began, _)| *began > since).count()
+        since.filter(|since| *since >= began).map_or(0, |since| self.held.passed_since(since))
     }
 
     /// What is to be said of cases that were given up for want of room.
@@ -291,8 +277,7 @@ impl<'s> Dispatcher<'s> {
     fn judge(&mut self, one: Running, report: CaseReport, seen: &Circumstances) {
         let Running { case, round, is_short, jobs, began } = one;
         if report.verdict == Verdict::Passed {
-            self.passed.push_back((began, Instant::now()));
-            self.passed.drain(..self.passed.len().saturating_sub(LATELY));
+            self.held.note_passed(began);
         }
         let key = (case.id.clone(), round);
         let reason = self.held.reason(&key, &report, seen).filter(|_| self.stopped.is_none());
@@ -301,7 +286,6 @@ impl<'s> Dispatcher<'s> {
             if is_short {
                 self.short.note();
             }
-            self.heed_isolation(&key, &report);
             return self.enter(&key, report);
         };
         match reason {
@@ -317,15 +301,6 @@ impl<'s> Dispatcher<'s> {
             None => {}
         }
         self.release();
-    }
-
-    /// Runs cases one at a time from now on where they disturb each other.
-    fn heed_isolation(&mut self, key: &Key, report: &CaseReport) {
-        let (is_broken, stand) = self.held.note(key, report);
-        if is_broken {
-            self.pace.at_most(1);
-        }
-        stand.into_iter().for_each(|(key, report)| self.enter(&key, report));
     }
 
     /// Cases that had short deadlines are run again once the server has answered somebody.

@@ -1,13 +1,12 @@
 //! Cases that are run again before they are judged: why, when, and what their runs come to together.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 
 use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::isolation::leaks;
-use crate::run::suite::separation::{self, Isolation, Separation};
 use crate::run::suite::short_deadlines::QueuedCase;
 use crate::text::normalize;
 
@@ -21,8 +20,8 @@ const LATE_CASES: usize = 16;
 const KINDS: usize = 8;
 /// So many cases that began behind a silence of the server and passed before it was given up show that the server had time.
 const OVERTAKEN: usize = 6;
-/// Cases of a run that are run again because sessions are not isolated: they run one at a time.
-const SHARED_CASES: usize = 64;
+/// Cases that passed lately, of which it is known when they began.
+const LATELY: usize = 1024;
 /// After so many cases that hold too much even with more room, and none that does not, the server is one that floods.
 const FLOODS: usize = 3;
 
@@ -37,8 +36,6 @@ pub(crate) enum Reason {
     Late,
     /// It had short deadlines.
     Short,
-    /// Sessions are not isolated, or it is not known yet: other cases may have disturbed it.
-    Shared,
     /// The server was silent while others ran beside it: it may have had too much to do.
     Silent,
     /// The server did not answer an upgrade while others ran beside it.
@@ -48,7 +45,7 @@ pub(crate) enum Reason {
 impl Reason {
     /// Whether no other case may run beside it then.
     fn is_alone(self) -> bool {
-        matches!(self, Self::Shared | Self::Silent | Self::Upgrade)
+        matches!(self, Self::Silent | Self::Upgrade)
     }
 }
 
@@ -115,8 +112,8 @@ pub(crate) struct HeldCases {
     floods: (usize, usize),
     /// Reports of cases with short deadlines that stand for want of a better one.
     short: usize,
-    /// Whether other cases can have disturbed one.
-    separation: Separation,
+    /// When cases began that have passed.
+    passed: VecDeque<Instant>,
     strict: bool,
 }
 
@@ -144,23 +141,23 @@ fn passes(report: &CaseReport) -> bool {
 }
 
 impl HeldCases {
-    pub fn new(strict: bool, separation: Separation) -> Self {
-        Self { strict, separation, ..Self::default() }
-    }
-
-    /// Takes what a report shows of the isolation of sessions, and gives back what was held until it was known. Whether it is broken.
-    pub fn note(&mut self, key: &Key, report: &CaseReport) -> (bool, Vec<(Key, CaseReport)>) {
-        self.separation.note(key, report);
-        let isolation = self.separation.isolation();
-        let waits = |held: &Held| held.waits && held.kind().0 == Reason::Shared;
-        let waiting = self.held.iter().filter(|(_, held)| isolation == Isolation::Holds && waits(held));
-        let stand: Vec<Key> = waiting.map(|(key, _)| key.clone()).collect();
-        let stand = stand.into_iter().filter_map(|key| self.give_up(&key).map(|report| (key, report)));
-        (isolation == Isolation::Broken, stand.collect())
+    pub fn new(strict: bool) -> Self {
+        Self { strict, ..Self::default() }
     }
 
     fn count(&self, why: Reason) -> (usize, usize) {
         self.counts.get(&why).copied().unwrap_or_default()
+    }
+
+    /// A case has passed that began at a moment.
+    pub fn note_passed(&mut self, began: Instant) {
+        self.passed.push_back(began);
+        self.passed.drain(..self.passed.len().saturating_sub(LATELY));
+    }
+
+    /// How many cases began and passed since a moment.
+    pub fn passed_since(&self, since: Instant) -> usize {
+        self.passed.iter().filter(|began| **began > since).count()
     }
 
     /// Whether a case is to be run again.
@@ -212,12 +209,6 @@ impl HeldCases {
         if !seen.foreign || seen.jobs < 2 || times(Reason::Silent) + times(Reason::Upgrade) > 0 {
             return None;
         }
-        // It is one of those that show it, or a case that others may have disturbed.
-        let may_share =
-            self.separation.isolation() != Isolation::Holds && self.given_up(Reason::Shared) < SHARED_CASES;
-        if may_share && separation::may_be_disturbed(report, self.separation.ids()) {
-            return Some(Reason::Shared);
-        }
         if report.verdict == Verdict::Error && report.cause == Some(Cause::UpgradeUnanswered) {
             return Some(Reason::Upgrade);
         }
@@ -228,9 +219,6 @@ impl HeldCases {
 
     /// Whether another case of the kind tells nothing new.
     fn is_known(&self, kind: &Kind) -> bool {
-        if kind.0 == Reason::Shared {
-            return false;
-        }
         let tried = self.tried.iter().filter(|(reason, _)| *reason == kind.0).count();
         self.shown.contains(kind) || (tried >= KINDS && !self.tried.contains(kind))
     }
@@ -245,13 +233,9 @@ impl HeldCases {
     ) -> Option<QueuedCase> {
         let key = (turn.0.id.clone(), turn.1);
         self.alone.take_if(|alone| *alone == key);
-        let held =
-            self.held.entry(key.clone()).or_insert_with(|| Held { turn, runs: Vec::new(), waits: false });
+        let held = self.held.entry(key).or_insert_with(|| Held { turn, runs: Vec::new(), waits: false });
         if why != Reason::Late || !held.has(why) {
             self.counts.entry(why).or_default().0 += 1;
-        }
-        if why == Reason::Shared {
-            self.separation.held(&key);
         }
         if why == Reason::Late {
             self.worst = self.worst.max(late);
@@ -264,10 +248,7 @@ impl HeldCases {
 
     /// Whether no other case may begin: one runs alone, or is to run so before the others meet what it has met.
     pub fn is_urgent(&self) -> bool {
-        let is_urgent = |(key, held): (&Key, &Held)| {
-            held.has(Reason::Upgrade) || (held.has(Reason::Shared) && self.separation.is_ripe(key))
-        };
-        self.alone.is_some() || self.held.iter().any(|one| one.1.waits && is_urgent(one))
+        self.alone.is_some() || self.held.values().any(|held| held.waits && held.has(Reason::Upgrade))
     }
 
     /// What a case comes to that is not run again.
@@ -279,7 +260,6 @@ impl HeldCases {
         for reason in reasons.into_iter().filter(|_| passes(&report)) {
             self.counts.entry(reason).or_default().1 += 1;
         }
-        self.separation.alone(key, passes(&report));
         while let Some((reason, first)) = held.runs.pop() {
             // One case with all its time is enough of each kind, whatever it comes to.
             if reason == Reason::Short || (reason == Reason::Silent && report.verdict == Verdict::Failed) {
@@ -292,15 +272,11 @@ impl HeldCases {
                     self.floods.1 += usize::from(!is_flood);
                     carry_over(first, report)
                 }
-                Reason::Shared if passes(&report) => separation::blame(first, report, self.separation.ids()),
-                Reason::Shared if first.verdict == report.verdict => report,
                 Reason::Disturbed => leaks::warn(report, first, self.strict),
                 Reason::Short => report,
                 // Nothing failed: the run in time is all that there is to say.
                 Reason::Late if first.verdict == Verdict::Warned => report,
-                Reason::Late | Reason::Shared | Reason::Silent | Reason::Upgrade => {
-                    second_look(first, report)
-                }
+                Reason::Late | Reason::Silent | Reason::Upgrade => second_look(first, report),
             };
         }
         report
@@ -318,10 +294,7 @@ impl HeldCases {
     pub fn next(&mut self, stand: &mut Vec<(Key, CaseReport)>, frozen: bool) -> Vec<QueuedCase> {
         let mut waiting: Vec<(Key, Kind)> = Vec::new();
         for (key, held) in self.held.iter().filter(|(_, held)| held.waits) {
-            let kind = held.kind();
-            if kind.0 != Reason::Shared || self.separation.is_ripe(key) {
-                waiting.push((key.clone(), kind));
-            }
+            waiting.push((key.clone(), held.kind()));
         }
         // Unanswered upgrades first.
         waiting.sort_by(|(_, (one, _)), (_, (other, _))| other.cmp(one));

@@ -7,7 +7,6 @@ pub(crate) mod interrupt;
 pub(crate) mod pace;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod separation;
 pub(crate) mod short_deadlines;
 pub(crate) mod sink;
 pub(crate) mod started;

@@ -184,52 +184,6 @@ fn passing(
     })
 }
 
-/// A relay that keeps one request for all connections together: whatever bears `answer` goes to the connection that was last sent what
-/// bears `asked`.
-pub fn one_request_for_all(behind: &str, asked: &'static str, answer: &'static str) -> String {
-    type Asked = Option<tokio::sync::mpsc::UnboundedSender<Message>>;
-    let behind = behind.to_owned();
-    let pending: Arc<Mutex<Asked>> = Arc::default();
-    serve(move |stream| {
-        let (behind, pending) = (behind.clone(), Arc::clone(&pending));
-        async move {
-            let Some((client, server)) = between(stream, &behind).await else { return };
-            let (mut to_client, mut from_client) = client.split();
-            let (mut to_server, mut from_server) = server.split();
-            let (own, mut due) = tokio::sync::mpsc::unbounded_channel();
-            let bears =
-                |message: &Message, part| matches!(message, Message::Text(text) if text.contains(part));
-            let hear = async {
-                while let Some(Ok(message)) = from_server.next().await {
-                    if bears(&message, asked) {
-                        *pending.lock().expect("nobody panics") = Some(own.clone());
-                    }
-                    if to_client.send(message).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            let take = async {
-                while let Some(Ok(message)) = from_client.next().await {
-                    let other = match bears(&message, answer) {
-                        true => pending.lock().expect("nobody panics").take(),
-                        false => None,
-                    };
-                    drop(other.unwrap_or_else(|| own.clone()).send(message));
-                }
-            };
-            let pass = async {
-                while let Some(message) = due.recv().await {
-                    if to_server.send(message).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            tokio::select! { () = hear => {}, () = take => {}, () = pass => {} }
-        }
-    })
-}
-
 /// Passes the messages of another server on: those with this text to everybody who is connected.
 pub fn shouting(behind: &str, part: &'static str) -> String {
     let behind = behind.to_owned();

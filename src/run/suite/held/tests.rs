@@ -224,72 +224,6 @@ fn what_was_found_before_a_run_was_given_up_stands() {
     assert_eq!(after(of(Verdict::Failed, failed, Vec::new())), (Verdict::Failed, 1, 0));
 }
 
-/// Which sessions are isolated is shown by the cases about it; until then, and where they are not, other cases may be to blame.
-#[test]
-fn what_others_may_have_disturbed_is_judged_when_isolation_is_known() {
-    let turns = turns();
-    let about =
-        turns.iter().find(|(case, _)| !case.covered().is_empty()).expect("a case that covers something");
-    let ids = &about.0.covered()[..1];
-    let other = turns.iter().find(|(case, _)| !case.covered().contains(&ids[0])).expect("another case");
-    let key = |turn: &QueuedCase| (turn.0.id.clone(), turn.1);
-    let new = || {
-        let separation = Separation::new(ids, [&*about.0].into_iter());
-        assert!(separation.concerns(&about.0) && !separation.concerns(&other.0));
-        HeldCases::new(false, separation)
-    };
-    let broken = |verdict| {
-        let failure = Failure::new(Check::Step, verdict, "bob's came to alice").breaking(ids);
-        CaseReport { failures: vec![failure], ..report(verdict) }
-    };
-
-    // They are: what was seen beside others stands.
-    let mut held = new();
-    assert!(judged(&mut held, other, report(Verdict::Failed), &BESIDE).is_err_and(|now| !now));
-    assert!(held.next(&mut Vec::new(), false).is_empty(), "not known yet");
-    let (disturb_each_other, stand) = held.note(&key(about), &report(Verdict::Passed));
-    assert!(!disturb_each_other);
-    assert_eq!(
-        stand.iter().map(|(key, report)| (key.clone(), report.verdict)).collect::<Vec<_>>(),
-        [(key(other), Verdict::Failed)]
-    );
-    assert!(judged(&mut held, other, report(Verdict::Failed), &BESIDE).is_ok(), "others are not to blame");
-
-    // They are not, whatever the level of the requirement: what passes alone fails by that requirement, and what fails alone by its own.
-    for (level, alone) in [
-        (Verdict::Warned, Verdict::Passed),
-        (Verdict::Failed, Verdict::Passed),
-        (Verdict::Warned, Verdict::Failed),
-    ] {
-        let mut held = new();
-        assert!(judged(&mut held, other, report(Verdict::Failed), &BESIDE).is_err());
-        assert!(!held.is_urgent());
-        assert!(judged(&mut held, about, broken(level), &BESIDE).is_ok(), "it says what it is about");
-        assert!(held.note(&key(about), &broken(level)).0 && held.is_urgent());
-        assert_eq!(held.next(&mut Vec::new(), false).len(), 1);
-        let stands = judged(&mut held, other, report(alone), &ALONE).expect("it stands");
-        assert_eq!(stands.verdict, Verdict::Failed);
-        assert_eq!(
-            stands.failures.iter().any(|failure| failure.requirements == ids),
-            alone == Verdict::Passed
-        );
-        assert!(!held.is_urgent() && held.rest().is_empty());
-    }
-
-    // A case about it fails beside others, by another requirement: whether it fails alone decides.
-    for (alone, is_broken) in [(Verdict::Passed, true), (Verdict::Failed, false)] {
-        let mut held = new();
-        assert!(judged(&mut held, other, report(Verdict::Failed), &BESIDE).is_err());
-        assert!(judged(&mut held, about, report(Verdict::Failed), &BESIDE).is_err() && held.is_urgent());
-        let next = held.next(&mut Vec::new(), false);
-        assert_eq!(next.iter().map(key).collect::<Vec<_>>(), [key(about)]);
-        let stands = judged(&mut held, about, report(alone), &ALONE).expect("it stands");
-        assert_eq!(stands.verdict, Verdict::Failed);
-        let (broken, stand) = held.note(&key(about), &stands);
-        assert_eq!((broken, held.is_urgent(), stand.len()), (is_broken, is_broken, usize::from(!is_broken)));
-    }
-}
-
 /// Cases that came later were served meanwhile: the server forgot this one. What a frame is does not depend on when it comes.
 #[test]
 fn what_neither_load_nor_lateness_explains_stands() {
@@ -304,4 +238,15 @@ fn what_neither_load_nor_lateness_explains_stands() {
         judged(&mut held, &turns[2], report(Verdict::Failed), &LATER).is_err(),
         "it may have come too late"
     );
+}
+
+#[test]
+fn cases_count_as_later_ones_by_when_they_began() {
+    let mut held = HeldCases::default();
+    let start = Instant::now();
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    [0, 5, 10, 20].into_iter().for_each(|ms| held.note_passed(at(ms)));
+    assert_eq!((held.passed_since(at(5)), held.passed_since(at(20))), (2, 0));
+    (0..LATELY as u64).for_each(|ms| held.note_passed(at(ms)));
+    assert_eq!(held.passed.len(), LATELY);
 }
