@@ -43,7 +43,7 @@ pub(super) struct Config {
     pub ca_file: Option<PathBuf>,
     /// Cases that run at the same time, from 1 to 1024.
     pub jobs: Option<Jobs>,
-    /// Multiplies every deadline, from 0.001 to 1000.
+    /// Multiplies every deadline, and the time in which late effects are looked for, from 0.001 to 1000.
     pub timeout_scale: Option<Scale>,
     /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`.
     pub quiet_period: Option<Quiet>,

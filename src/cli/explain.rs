@@ -18,13 +18,16 @@ use crate::scenario::{LoadedCase, Outline};
 
 /// Explain a requirement, an ambiguity and its answers, a case, or a kind of monitor.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "frameproof explain [OPTIONS] [NAME] <ID>\n       frameproof explain --monitor <NAME>"
+)]
 pub(super) struct Explain {
     /// The id of a requirement (MC-ORD-1), of an ambiguity (MC-AMB-31) or of a case
-    /// (approval/deny-does-not-run-the-tool).
-    #[arg(required_unless_present = "monitor")]
-    id: Option<String>,
+    /// (approval/deny-does-not-run-the-tool). The name of a shipped protocol before it chooses among cases of one name.
+    #[arg(value_name = "ID", required_unless_present = "monitor", num_args = 1..=2)]
+    words: Vec<String>,
     /// Explain a kind of monitor instead: its parameters, a trace that passes, and one that fails.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["id", "protocol", "scenario", "config"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "protocol", "scenario", "config"])]
     monitor: Option<String>,
     /// A protocol folder of your own, or a shipped protocol's name.
     #[arg(long, value_name = "PATH|NAME")]
@@ -43,8 +46,17 @@ impl Explain {
             write!(super::out(), "{}", super::monitors::explain(monitor)?)?;
             return Ok(Exit::Passed);
         }
-        let mut own =
-            Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
+        let name = self.words.first().filter(|_| self.words.len() == 2).cloned();
+        if let Some(name) = &name {
+            Protocol::embedded_files(name)?;
+        }
+        let is_named = name.is_some();
+        let mut own = Source {
+            name,
+            protocol: self.protocol.clone(),
+            scenario: self.scenario.clone(),
+            ..Source::default()
+        };
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut own, &mut Filter::default());
         config.check(&own, Files::default())?;
@@ -52,7 +64,7 @@ impl Explain {
         let named = own.name.clone();
         // The configuration's protocol first; without --protocol the others, too.
         let mut sources = if is_own { vec![own] } else { Vec::new() };
-        if self.protocol.is_none() {
+        if self.protocol.is_none() && !is_named {
             let others =
                 Protocol::embedded_names().into_iter().filter(|name| named.as_deref() != Some(*name));
             sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));
@@ -77,7 +89,7 @@ impl Explain {
 
     /// What is to be explained; with `--monitor` nothing.
     fn id(&self) -> &str {
-        self.id.as_deref().unwrap_or_default()
+        self.words.last().map(String::as_str).unwrap_or_default()
     }
 
     /// Shows what has the id: the first requirement or ambiguity, or all cases. None was shown: the ids that there are.

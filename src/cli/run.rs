@@ -18,7 +18,7 @@ use super::side_by_side::{SuiteRun, side_by_side};
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, config_argument};
-use super::{Failure, harness, runtime};
+use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::file;
@@ -132,7 +132,23 @@ impl Run {
         !self.filter.is_empty()
     }
 
+    /// A number behind an option whose number is written with `=` would be a glob that matches nothing.
+    fn detached_number(&self) -> Result<(), Failure> {
+        let options = [("--fail-fast", self.fail_fast.is_some()), ("--explore", self.explore.is_some())];
+        let given: Vec<&str> = options.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let number = self.filter.globs.iter().find(|glob| glob.parse::<u64>().is_ok());
+        match (number, given.first()) {
+            (Some(number), Some(option)) => {
+                let message =
+                    format!("`{number}` would be a glob over cases, and not the number of {option}");
+                Err(usage(message, &format!("{option}={number}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub fn run(mut self) -> Result<Exit, Failure> {
+        self.detached_number()?;
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
         self.given = Source { name: named, ..self.source.clone() }.arguments();

@@ -37,7 +37,7 @@ pub(super) struct Server {
     /// A PEM file with certificate authorities to trust in addition to the usual ones, for `wss://`.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Multiplies every deadline: 2 for a slow machine. Default: 1.
+    /// Multiplies every deadline: 2 for a slow machine. Below 1 the time in which a late effect would be seen is shorter, too. Default: 1.
     #[arg(long, value_name = "FACTOR")]
     pub timeout_scale: Option<Scale>,
     /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`. Default: the protocol's.

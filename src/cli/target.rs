@@ -114,7 +114,10 @@ impl TargetChoice {
                 ),
                 ref names => format!("there are {}", names.join(", ")),
             };
-            let hint = did_you_mean(name, known(), there);
+            let hint = match name.contains("://") {
+                true => format!("for a server that runs already: --url {name}"),
+                false => did_you_mean(name, known(), there),
+            };
             return Err(usage(format!("there is no target `{name}`"), &hint));
         };
         let Some((folder, document)) = config.place.clone() else {

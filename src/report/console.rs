@@ -215,8 +215,8 @@ impl<W: Write> Console<W> {
         self.failures(&failures, case)?;
         self.wire(case, &failures)?;
         self.output(case)?;
-        if case.embedded {
-            let explain = format!("frameproof explain {}", terminal(&case.case));
+        if let Some(explain) = case.explained_by() {
+            let explain = terminal(&explain);
             writeln!(self.out, "  {DIM}the scenario is embedded:{DIM:#} {explain} {DIM}shows it{DIM:#}")?;
         }
         writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))

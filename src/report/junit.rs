@@ -284,8 +284,8 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
     for line in &case.log[skipped..] {
         let _ = writeln!(out, "{:>9.1} ms  {} | {}", line.ms, line.process, line.text);
     }
-    if case.embedded {
-        let _ = writeln!(out, "\nthe scenario is embedded: `frameproof explain {}` shows it", case.case);
+    if let Some(explain) = case.explained_by() {
+        let _ = writeln!(out, "\nthe scenario is embedded: `{explain}` shows it");
     }
     let _ = write!(out, "\nreproduce: {}", case.reproduce);
     bounded(&out)

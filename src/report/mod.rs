@@ -70,10 +70,7 @@ fn counts(summary: &Summary) -> String {
     }
     if !summary.unoffered.is_empty() {
         let names: Vec<&str> = summary.unoffered.keys().map(String::as_str).collect();
-        parts.push(format!(
-            "some of them only because --offer {} is missing",
-            escape::terminal(&names.join(","))
-        ));
+        parts.push(format!("of which some run only with --offer {}", escape::terminal(&names.join(","))));
     }
     let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
     let total = cases(summary.cases.values().sum());

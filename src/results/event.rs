@@ -221,6 +221,12 @@ impl CaseReport {
         matches!(self.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky)
     }
 
+    /// The command that shows its steps, of an embedded case. Its file lies in the folder of its protocol.
+    pub fn explained_by(&self) -> Option<String> {
+        let protocol = self.file.split('/').rev().nth(1).filter(|_| self.embedded)?;
+        Some(format!("frameproof explain {protocol} {}", self.case))
+    }
+
     /// The failures that tell why: of a flaky case those of earlier attempts.
     pub fn decisive_failures(&self) -> Vec<Failure> {
         if self.verdict == Verdict::Flaky { self.earlier.concat() } else { self.failures.clone() }

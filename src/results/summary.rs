@@ -47,6 +47,8 @@ struct RequirementsSeen {
     excused: BTreeSet<String>,
     /// Of cases that were not applicable.
     not_applicable: BTreeSet<String>,
+    /// Cases whose failures violate no requirement: a closed connection, something that never came.
+    without: BTreeSet<String>,
 }
 
 impl RequirementsSeen {
@@ -108,6 +110,11 @@ impl SummaryBuilder {
             report.verdict = Verdict::Known;
         }
         report.exercised.add_to(&mut self.seen.exercised);
+        let violated =
+            |failure: &Failure| failure.verdict == Verdict::Failed && !failure.requirements.is_empty();
+        if report.verdict == Verdict::Failed && !report.failures.iter().any(violated) {
+            self.seen.without.insert(report.case.clone());
+        }
         if report.verdict == Verdict::NotApplicable {
             self.seen.not_applicable.extend(report.covers.iter().cloned());
         }
@@ -163,7 +170,11 @@ impl SummaryBuilder {
             stale_baseline: stale,
             excused: self.excused_by_overlay,
             unoffered: self.unoffered,
-            hints: untried.into_iter().map(|entry| format!("the baseline's entry {entry}")).collect(),
+            hints: untried
+                .into_iter()
+                .map(|entry| format!("the baseline's entry {entry}"))
+                .chain(without_requirement(&self.seen.without))
+                .collect(),
             coverage: None,
             stopped,
             seconds: time.as_secs_f64(),
@@ -185,5 +196,49 @@ impl SummaryBuilder {
         } else {
             Verdict::NotExercised
         }
+    }
+}
+
+/// Which cases failed though the table of requirements shows nothing for them.
+fn without_requirement(cases: &BTreeSet<String>) -> Option<String> {
+    let head = match cases.len() {
+        0 => return None,
+        1 => "1 case failed and violates".to_owned(),
+        many => format!("{many} cases failed and violate"),
+    };
+    let named: Vec<&str> = cases.iter().take(4).map(String::as_str).collect();
+    let more = cases.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("{head} no requirement: {}{more}", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Check;
+
+    fn report(case: &str, ids: &[&str]) -> CaseReport {
+        let mut failure = Failure::new(Check::Step, Verdict::Failed, "it never came".to_owned());
+        failure.requirements = ids.iter().map(|id| (*id).to_owned()).collect();
+        CaseReport {
+            case: case.to_owned(),
+            verdict: Verdict::Failed,
+            failures: vec![failure],
+            ..CaseReport::default()
+        }
+    }
+
+    #[test]
+    fn cases_that_violate_no_requirement_are_told() {
+        let mut builder = SummaryBuilder::new(Vec::new(), false, None);
+        builder.add(&mut report("f/a", &["X-1"]));
+        for case in ["f/b", "f/c", "f/d", "f/e", "f/f"] {
+            builder.add(&mut report(case, &[]));
+        }
+        let summary = builder.summary(None, true, Duration::ZERO);
+        assert_eq!(
+            summary.hints,
+            ["5 cases failed and violate no requirement: f/b, f/c, f/d, f/e and 1 more"]
+        );
     }
 }

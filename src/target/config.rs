@@ -86,7 +86,7 @@ pub struct TargetConfig {
     /// When a new server is launched: once for each `run` (the default), `family` or `case`.
     #[serde(default)]
     pub fresh: Fresh,
-    /// Multiplies every deadline, from 0.001 to 1000.
+    /// Multiplies every deadline, and the time in which late effects are looked for, from 0.001 to 1000.
     pub timeout_scale: Option<f64>,
     /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`.
     pub quiet_period: Option<Time>,

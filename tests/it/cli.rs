@@ -68,8 +68,8 @@ fn a_defect_is_explained_to_a_stranger() {
     }
     // The file is in the program, which shows it.
     let (_, told) = shown.split_once("the scenario is embedded: frameproof ").expect("it is told");
-    let command: Vec<&str> = told.lines().next().expect("a line").split(' ').take(2).collect();
-    assert_eq!(command, ["explain", "approval/deny-does-not-run-the-tool"]);
+    let command: Vec<&str> = told.lines().next().expect("a line").split(' ').take(3).collect();
+    assert_eq!(command, ["explain", "minicodex", "approval/deny-does-not-run-the-tool"]);
     let output = frameproof(folder.path(), &command);
     assert!(text(&output.stdout).contains("- name: deny-does-not-run-the-tool"), "{}", text(&output.stdout));
 }
@@ -263,6 +263,15 @@ const MISTAKES: &[Mistake] = &[
     ),
     (&[("t.ndjson", "")], &["check", "t.ndjson", "--protocol", "minicodex"], 4, &["the trace is empty"]),
     (&[], &["explain", "MC-ORD-11"], 2, &["unknown requirement", "did you mean MC-ORD-"]),
+    (
+        &[],
+        &["explain", "minicodx", "abort/abort-active-run"],
+        2,
+        &["unknown protocol", "did you mean `minicodex`?"],
+    ),
+    (&[], &["explain", "minicodex", "abort/abort-active"], 2, &["unknown case", "abort/abort-active-run"]),
+    (&[], &["run", "minicodex", "--fail-fast", "5"], 2, &["--fail-fast=5"]),
+    (&[], &["run", "--target", "ws://127.0.0.1:1/ws"], 2, &["--url ws://127.0.0.1:1/ws"]),
     (&[], &["serve", "minicodex", "--fault", "no-welcom"], 2, &["did you mean `no-welcome`?"]),
     (&[], &["serve", "nothing"], 2, &["there is no reference server for `nothing`"]),
     (&[], &["run", "--protocol", "nowhere"], 2, &["nowhere is not a folder"]),

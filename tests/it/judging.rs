@@ -151,7 +151,7 @@ fn what_a_server_is_said_to_offer_is_judged() {
     };
     let (_, without, _) = run(&[]);
     let last = without.lines().last().unwrap_or_default().to_owned();
-    assert!(last.contains("only because --offer") && last.contains("counters"), "{without}");
+    assert!(last.contains("of which some run only with --offer") && last.contains("counters"), "{without}");
     let listed = |text: &str| {
         text.lines().filter(|line| line.starts_with("not applicable:")).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! The CodeLab dialect: `protocols/codelab/asyncapi.yaml`, default readings; where those leave a choice, the strict ones.
 //!
-//! The agent runs what the user approves, the IDE everything else. A `say` may hold `<<results>>`, what the calls of the
-//! model response before came to, in the order of the calls, and `<<text>>`, the user's text without its cue.
+//! The agent runs what the user approves, the IDE everything else. A `say` may hold `<<results>>`, what the turn's calls
+//! have come to so far, in their order, and `<<text>>`, the user's text without its cue.
 
 mod command;
 mod connection;

@@ -92,7 +92,7 @@ struct Turn {
     cancel: Cancel,
     /// The user's text.
     said: String,
-    /// What the calls of the response before came to.
+    /// What the turn's calls have come to so far.
     results: Vec<String>,
     /// Texts of this response that have not begun.
     texts: usize,
@@ -249,7 +249,6 @@ impl Agent for Turn {
         for frame in std::mem::take(&mut self.held) {
             self.emit(frame);
         }
-        self.results.clear();
     }
 
     async fn fail(&mut self, fail: Fail) -> Over {
@@ -280,14 +279,14 @@ impl Agent for Turn {
             calls.retain(|call| !call.name.contains('.'));
         }
         if calls.len() < 2 || !self.style(Style::OneByOne) {
-            self.results = self.call_together(calls).await?;
+            let results = self.call_together(calls).await?;
+            self.results.extend(results);
             return Ok(());
         }
-        let mut results = Vec::new();
         for call in calls {
-            results.extend(self.call_together(vec![call]).await?);
+            let results = self.call_together(vec![call]).await?;
+            self.results.extend(results);
         }
-        self.results = results;
         Ok(())
     }
 }

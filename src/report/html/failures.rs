@@ -180,7 +180,7 @@ fn again(case: &CaseReport) -> Markup {
         pre.command tabindex="0" { (sentence(&case.reproduce)) }
         p.muted {
             "The case: " code { (clip::name(&case.file, 200)) ":" (case.line) }
-            @if case.embedded { ", shown by " code { "frameproof explain " (sentence(&case.case)) } }
+            @if let Some(explain) = case.explained_by() { ", shown by " code { (sentence(&explain)) } }
         }
     }
 }
