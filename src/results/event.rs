@@ -223,8 +223,8 @@ impl CaseReport {
 
     /// The command that shows its steps, of an embedded case. Its file lies in the folder of its protocol.
     pub fn explained_by(&self) -> Option<String> {
-        let protocol = self.file.split('/').rev().nth(1).filter(|_| self.embedded)?;
-        Some(format!("frameproof explain {protocol} {}", self.case))
+        let protocol = self.file.split('/').rev().nth(1).map(|name| format!("{name} ")).unwrap_or_default();
+        self.embedded.then(|| format!("frameproof explain {protocol}{}", self.case))
     }
 
     /// The failures that tell why: of a flaky case those of earlier attempts.

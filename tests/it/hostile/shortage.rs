@@ -22,6 +22,8 @@ fn limited(descriptors: u32, arguments: &[&str]) -> Command {
 fn limited_by(limit: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh", BINARY]).args(arguments);
+    // To print a stack needs memory, too.
+    command.env("RUST_BACKTRACE", "0");
     command
 }
 
