@@ -10,6 +10,17 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// The first of these names, at most so many, and how many more there are: `a, b and 3 more`.
+pub(crate) fn listed(names: impl ExactSizeIterator<Item = impl AsRef<str>>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut text = String::new();
+    for (index, name) in names.take(most).enumerate() {
+        text += if index > 0 { ", " } else { "" };
+        text += name.as_ref();
+    }
+    if more > 0 { format!("{text} and {more} more") } else { text }
+}
+
 /// Whether a byte may be in a token of HTTP, such as the name of a header (RFC 9110, 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
@@ -74,6 +85,15 @@ mod tests {
     fn texts_are_cut_between_characters() {
         for (most, expected) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (4, "aéb"), (9, "aéb")] {
             assert_eq!(beginning("aéb", most), expected, "{most}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_listed_are_counted() {
+        let names = ["a", "b", "c"];
+        for (most, expected) in [(1, "a and 2 more"), (2, "a, b and 1 more"), (3, "a, b, c"), (4, "a, b, c")]
+        {
+            assert_eq!(listed(names.iter(), most), expected, "{most}");
         }
     }
 

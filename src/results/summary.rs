@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::results::baseline::Baseline;
 use crate::results::event::{CaseReport, Failure, RequirementResult, StopReason, Summary, Verdict};
 use crate::results::excused::ExcusedList;
+use crate::text::listed;
 
 /// A requirement, as far as the summary has to know it.
 pub(crate) struct Rule {
@@ -110,9 +111,9 @@ impl SummaryBuilder {
             report.verdict = Verdict::Known;
         }
         report.exercised.add_to(&mut self.seen.exercised);
-        let violated =
-            |failure: &Failure| failure.verdict == Verdict::Failed && !failure.requirements.is_empty();
-        if report.verdict == Verdict::Failed && !report.failures.iter().any(violated) {
+        let fails = |failure: &&Failure| failure.verdict == Verdict::Failed || self.strict;
+        let mut failing = report.failures.iter().filter(fails);
+        if report.verdict == Verdict::Failed && failing.all(|failure| failure.requirements.is_empty()) {
             self.seen.without.insert(report.case.clone());
         }
         if report.verdict == Verdict::NotApplicable {
@@ -206,10 +207,7 @@ fn without_requirement(cases: &BTreeSet<String>) -> Option<String> {
         1 => "1 case failed and violates".to_owned(),
         many => format!("{many} cases failed and violate"),
     };
-    let named: Vec<&str> = cases.iter().take(4).map(String::as_str).collect();
-    let more = cases.len() - named.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("{head} no requirement: {}{more}", named.join(", ")))
+    Some(format!("{head} no requirement: {}", listed(cases.iter(), 4)))
 }
 
 #[cfg(test)]
@@ -240,5 +238,14 @@ mod tests {
             summary.hints,
             ["5 cases failed and violate no requirement: f/b, f/c, f/d, f/e and 1 more"]
         );
+    }
+
+    #[test]
+    fn what_fails_because_warnings_do_violates_its_requirement() {
+        let mut builder = SummaryBuilder::new(Vec::new(), true, None);
+        let mut warned = report("f/a", &["X-1"]);
+        warned.failures[0].verdict = Verdict::Warned;
+        builder.add(&mut warned);
+        assert!(builder.summary(None, true, Duration::ZERO).hints.is_empty());
     }
 }
