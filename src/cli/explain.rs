@@ -46,11 +46,14 @@ impl Explain {
             write!(super::out(), "{}", super::monitors::explain(monitor)?)?;
             return Ok(Exit::Passed);
         }
-        let name = self.words.first().filter(|_| self.words.len() == 2).cloned();
+        let name = match &self.words[..] {
+            [name, _] => Some(name.clone()),
+            _ => None,
+        };
         if let Some(name) = &name {
             Protocol::embedded_files(name)?;
         }
-        let is_named = name.is_some();
+        let one_protocol = self.protocol.is_some() || name.is_some();
         let mut own = Source {
             name,
             protocol: self.protocol.clone(),
@@ -62,9 +65,9 @@ impl Explain {
         config.check(&own, Files::default())?;
         let is_own = own.protocol.is_some() || own.name.is_some();
         let named = own.name.clone();
-        // The configuration's protocol first; without --protocol the others, too.
+        // The configuration's protocol first; the others, too, unless the command line names one.
         let mut sources = if is_own { vec![own] } else { Vec::new() };
-        if self.protocol.is_none() && !is_named {
+        if !one_protocol {
             let others =
                 Protocol::embedded_names().into_iter().filter(|name| named.as_deref() != Some(*name));
             sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));

@@ -135,10 +135,10 @@ impl Run {
     /// A number behind an option whose number is written with `=` would be a glob that matches nothing.
     fn detached_number(&self) -> Result<(), Failure> {
         let options = [("--fail-fast", self.fail_fast.is_some()), ("--explore", self.explore.is_some())];
-        let given: Vec<&str> = options.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let given = options.iter().find(|(_, given)| *given);
         let number = self.filter.globs.iter().find(|glob| glob.parse::<u64>().is_ok());
-        match (number, given.first()) {
-            (Some(number), Some(option)) => {
+        match (number, given) {
+            (Some(number), Some((option, _))) => {
                 let message =
                     format!("`{number}` would be a glob over cases, and not the number of {option}");
                 Err(usage(message, &format!("{option}={number}")))

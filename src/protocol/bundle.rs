@@ -13,6 +13,7 @@ use crate::frame::Pointer;
 use crate::input;
 use crate::source::schema::{Schema, Violation};
 use crate::source::{Diagnostic, Diagnostics, Document, Part};
+use crate::text::listed;
 use crate::trace::Direction;
 
 /// Most bytes of all files of a bundle that are read.
@@ -107,15 +108,12 @@ impl Bundle {
 
     /// What a user should know before a run: which messages of the protocol a server of this version does not have.
     pub fn note(&self) -> Option<Diagnostic> {
-        let (first, more) = self.lacking.split_at(self.lacking.len().min(NAMED));
-        if first.is_empty() {
+        if self.lacking.is_empty() {
             return None;
         }
-        let named: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let named = listed(self.lacking.iter().map(|name| format!("`{name}`")), NAMED);
         let folder = self.folder.display();
-        let message =
-            format!("a server of this version has no {}{more}: {folder} lacks them", named.join(", "));
+        let message = format!("a server of this version has no {named}: {folder} lacks them");
         let hint = "what tests them fails, unless an overlay says that their capability is not offered";
         Some(Diagnostic::note(message).hint(hint))
     }

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
 use crate::results::compare::{Comparison, Difference, Duration};
+use crate::text::listed;
 
 const DIM: Style = Style::new().dimmed();
 const RED: Style = AnsiColor::Red.on_default().bold();
@@ -92,10 +93,8 @@ fn names(out: &mut impl Write, style: Style, title: &str, list: &[String]) -> Re
     if list.is_empty() {
         return Ok(());
     }
-    let shown: Vec<String> = list.iter().take(NAMED).map(|name| terminal(name).to_string()).collect();
-    let more = list.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    writeln!(out, "{style}{title}{style:#} ({}): {}{more}\n", list.len(), shown.join(", "))
+    let shown = listed(list.iter().map(|name| terminal(name)), NAMED);
+    writeln!(out, "{style}{title}{style:#} ({}): {shown}\n", list.len())
 }
 
 fn durations(out: &mut impl Write, title: &str, list: &[Duration]) -> Result<()> {

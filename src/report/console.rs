@@ -17,7 +17,7 @@ use super::runs;
 use super::table::Table;
 use super::{cases, counts, often, verdict_of};
 use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
-use crate::text::length_of_time;
+use crate::text::{length_of_time, listed};
 
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;
@@ -235,10 +235,7 @@ impl<W: Write> Console<W> {
                 let more: usize = self.unjudged[REASONS..].iter().map(|(_, cases)| cases.len()).sum();
                 return writeln!(self.out, "{DIM}not applicable:{DIM:#} and {more} more, with -v");
             }
-            let more = cases.len().saturating_sub(NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let named = cases.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-            let line = format!("{named}{more}: {reason}");
+            let line = format!("{}: {reason}", listed(cases.iter(), NAMED));
             let line = case::wrapped(self.options.width, &line, 16, 2);
             writeln!(self.out, "{DIM}not applicable:{DIM:#} {line}")?;
         }

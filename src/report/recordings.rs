@@ -9,6 +9,7 @@ use super::diff::{hunks, lines};
 use super::escape::terminal;
 use crate::recording::compare::{CaseComparison, ClientComparison, Comparison, Counts, Difference, Row};
 use crate::recording::entry::Entry;
+use crate::text::listed;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -201,8 +202,6 @@ fn broken(out: &mut impl Write, style: Style, title: &str, ids: &[String]) -> Re
     if ids.is_empty() {
         return Ok(());
     }
-    let more = ids.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = terminal(&ids[..ids.len().min(NAMED)].join(", ")).into_owned();
-    writeln!(out, "{style}{title}{style:#} ({}): {shown}{more}\n", ids.len())
+    let shown = listed(ids.iter().map(|id| terminal(id)), NAMED);
+    writeln!(out, "{style}{title}{style:#} ({}): {shown}\n", ids.len())
 }

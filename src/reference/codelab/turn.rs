@@ -278,13 +278,12 @@ impl Agent for Turn {
         if calls.iter().any(|call| call.name.contains('.')) && self.has(Defect::DropsDottedCalls) {
             calls.retain(|call| !call.name.contains('.'));
         }
-        if calls.len() < 2 || !self.style(Style::OneByOne) {
+        let rounds: Vec<Vec<Call>> = match self.style(Style::OneByOne) {
+            true => calls.into_iter().map(|call| vec![call]).collect(),
+            false => vec![calls],
+        };
+        for calls in rounds {
             let results = self.call_together(calls).await?;
-            self.results.extend(results);
-            return Ok(());
-        }
-        for call in calls {
-            let results = self.call_together(vec![call]).await?;
             self.results.extend(results);
         }
         Ok(())
