@@ -187,7 +187,7 @@ faults! {
     WindowNeverEnds "window-never-ends" "An expired lastSeq is resumed without the expired values." ["TV-RES-2"];
     RefusesJournals "refuses-journals" "subscribe with the journal that the server sent is refused." ["TV-RES-6"];
     AnyCursor "any-cursor" "lastSeq and journal of a wrong type are treated as absent." ["TV-RES-7"];
-    JournalsAreNumbers "journals-are-numbers" "The journal is a number." ["TV-RES-6"];
+    JournalsAreNumbers "journals-are-numbers" "The journal is a number." ["TV-RES-6", "TV-SUB-4"];
     FirstSubscriptionsAreNew "first-subscriptions-are-new" "A lastSeq is refused in the first subscription of a connection." ["TV-RES-1", "TV-RES-5", "TV-RES-6"];
     ResumeNeedsAJournal "resume-needs-a-journal" "A lastSeq without a journal is refused." ["TV-RES-1"];
     ResumesOnlyItsSubId "resumes-only-its-sub-id" "A lastSeq is refused with a subId that the stream has not had." ["TV-RES-1"];
@@ -236,5 +236,5 @@ faults! {
     ForgetsPrompts "forgets-prompts" "The history lacks the prompts of the user." ["TV-DUR-4"];
     WritesWithTheNext "writes-with-the-next" "A mutation is written to the disk with the next one." ["TV-DUR-1", "TV-DUR-2"];
     ChunksAreWrittenLate "chunks-are-written-late" "What the agent says is written to the disk with what comes next." ["TV-DUR-1"];
-    KeepsTheFirstMessage "keeps-the-first-message" "The history has only the first text of the agent's." ["TV-DUR-4"];
+    KeepsTheFirstMessage "keeps-the-first-message" "The history has only the first text of the agent's." ["TV-DUR-4", "TV-DUR-1"];
 }
