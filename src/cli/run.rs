@@ -49,7 +49,7 @@ pub(super) struct Run {
     /// List the cases that would run, and run nothing.
     #[arg(long)]
     pub list: bool,
-    /// Cases that run at the same time. Default: 8; of one protocol's reference server 16.
+    /// Cases that run at the same time. Default: 8; of one protocol's reference server 32.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
     /// Stop after the first failed case, or after N.
@@ -179,7 +179,7 @@ impl Run {
         let is_reference = self.server.url.is_none() && chosen.is_none();
         if is_reference && !all {
             // A case mostly waits for what must not come. Several suites keep the processor busy as it is.
-            self.jobs = self.jobs.or(Some(Jobs(16)));
+            self.jobs = self.jobs.or(Some(Jobs(32)));
         }
         let target = self.server.target(chosen.as_ref())?;
         let besides = Besides {
