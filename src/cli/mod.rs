@@ -23,6 +23,7 @@ mod model;
 mod monitors;
 mod mutants;
 mod offer;
+mod preambles;
 mod reading;
 mod recordings;
 mod report;

@@ -10,6 +10,7 @@ use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
 use super::config_check::Files;
 use super::fuzz::budget::Budget;
+use super::preambles::Preambles;
 use super::reports::{self, Besides, EventsFile, Frames, Reports};
 use super::run_explore::AfterRun;
 use super::server::{Server, trust};
@@ -40,6 +41,8 @@ pub(super) struct Run {
     source: Source,
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    preambles: Preambles,
     #[command(flatten)]
     server: Server,
     #[command(flatten)]
@@ -159,6 +162,7 @@ impl Run {
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
+        self.preambles.add(&mut suites, &self.filter)?;
         if suites.len() > 1 {
             self.check_all()?;
         }

@@ -20,6 +20,7 @@ use clap::Args;
 use self::own::{OwnServer, Tried};
 use self::reporting::Reporting;
 use super::config::Jobs;
+use super::preambles::Preambles;
 use super::source::{Filter, Source};
 use super::{Failure, usage};
 use crate::exit::Exit;
@@ -82,6 +83,8 @@ pub(super) struct Selftest {
     #[arg(long, value_name = "N", requires = "steps")]
     cases: Option<usize>,
     #[command(flatten)]
+    preambles: Preambles,
+    #[command(flatten)]
     own: OwnServer,
     /// With `--wire`: only mutants whose names match this glob, as they are printed. May be repeated.
     #[arg(long, value_name = "GLOB", requires = "wire")]
@@ -110,6 +113,7 @@ impl Selftest {
         }
         let mut filter = Filter { case: self.case.clone(), ..Filter::default() };
         let mut suites = self.source.suites(&mut filter)?;
+        self.preambles.add(&mut suites, &filter)?;
         if let Some(Tried { chosen: Some(chosen), .. }) = &own {
             chosen.tools(&mut suites)?;
         }

@@ -11,7 +11,7 @@ pub(super) use super::reading::Reading;
 use super::{Failure, nothing, usage};
 use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
 pub(super) use crate::report::escape::shell as quote;
-use crate::scenario::{self, Listed, LoadedCase, Outline};
+use crate::scenario::{self, BEHIND, Listed, LoadedCase, Outline};
 use crate::source::{nearest, nearest_few};
 
 /// Where protocol and scenarios come from.
@@ -293,8 +293,11 @@ impl<'p> Pattern<'p> {
         }
     }
 
+    /// A glob over cases without a preamble also matches them behind one.
     fn matches(&self, case: &impl Listed) -> bool {
-        self.cases && self.glob.is_match(case.id())
+        let id = case.id();
+        let plain = id.split(BEHIND).next().unwrap_or(id);
+        self.cases && self.glob.is_match(if self.text.contains(BEHIND) { id } else { plain })
             || self.requirements && case.covered().iter().any(|id| self.glob.is_match(id))
     }
 }

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::file;
-pub use super::file::{Restart, TurnStep};
+pub use super::file::{Restart, TurnStep, Words};
 use super::frame::RawFrame;
 use crate::frame::Pointer;
 use crate::protocol::extension::Join;
@@ -40,6 +40,12 @@ pub struct Case {
     pub settle: bool,
     /// Invariants that are not judged in it, and rules for clients that are not followed.
     pub suspend: Vec<String>,
+    /// What is done in it may be done before other cases.
+    pub preamble: bool,
+    /// Preambles that it is not run behind.
+    pub not_behind: Vec<String>,
+    /// What the user says before every cue.
+    pub words: Option<Words>,
     /// The steps.
     pub steps: Vec<Step>,
 }
@@ -149,7 +155,7 @@ pub enum Verb {
 }
 
 /// `open`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Open {
     /// The client's name.
     pub client: String,
@@ -166,7 +172,7 @@ pub struct Open {
 }
 
 /// What an `open` changes of the upgrade request, and wants of its answer.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Upgrade {
     /// Headers; none: without the one that the run sends.
     pub headers: Vec<(String, Option<String>)>,

@@ -61,6 +61,9 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
         max_growth: given.max_growth,
         settle: given.settle,
         suspend: given.suspend,
+        preamble: given.preamble,
+        not_behind: given.not_behind,
+        words: given.words,
         steps,
     };
     (case, compiler.mistakes)

@@ -62,8 +62,32 @@ pub struct Case {
     /// followed in it.
     #[serde(default)]
     pub suspend: Vec<String>,
+    /// `true`: what is done in it may be done before other cases, too, which begin with the same `open`: `frameproof run --preambles`.
+    #[serde(default)]
+    pub preamble: bool,
+    /// Preambles, by name (`*`: all), that this case is not run behind: it is about a server that has not seen such a thing yet.
+    #[serde(default)]
+    pub not_behind: Vec<String>,
+    /// What the user says before every cue.
+    pub words: Option<Words>,
     /// The steps.
     pub steps: Vec<Step>,
+}
+
+/// A text that the user says.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Words {
+    /// The text.
+    pub text: String,
+    /// How often it is said, at most 10,000 times.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub times: u16,
+}
+
+fn once() -> u16 {
+    1
 }
 
 fn yes() -> bool {

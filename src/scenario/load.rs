@@ -8,7 +8,7 @@ use include_dir::{Dir, include_dir};
 
 use super::compile::{self, Mistake};
 use super::file::{Case, ScenarioFile};
-use super::{LoadedCase, notes, recovery, turn, verify};
+use super::{LoadedCase, notes, preamble, recovery, turn, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
 
@@ -55,6 +55,7 @@ fn checked(document: Document, lines: &[usize], protocol: &Protocol) -> Result<V
             pointer,
             line: lines.get(index).copied().unwrap_or(1),
             notes: Vec::new(),
+            preamble: None,
         });
     }
     errors.or(cases)
@@ -147,10 +148,30 @@ fn collect(
                 document: Arc::clone(&document),
                 pointer,
                 line,
+                preamble: None,
             });
         }
     }
+    not_behind(&cases, &mut errors);
     errors.or(cases)
+}
+
+/// Names of preambles that none has. Where cases are loaded without any preamble, nobody knows.
+fn not_behind(cases: &[LoadedCase], errors: &mut Diagnostics) {
+    let known: Vec<&str> = cases.iter().filter(|case| case.case.preamble).map(LoadedCase::name).collect();
+    for case in cases.iter().filter(|_| !known.is_empty()) {
+        for (index, name) in case.case.not_behind.iter().enumerate() {
+            if name != preamble::ANY && !known.contains(&&**name) {
+                let at = format!("{}/not-behind/{index}", case.pointer);
+                let diagnostic = Diagnostic::new(format!("unknown preamble `{name}`"));
+                errors.push(diagnostic.suggest(name, known.iter().copied()).at(
+                    &case.document,
+                    &at,
+                    Part::Value,
+                ));
+            }
+        }
+    }
 }
 
 /// Mistakes in a case that stands there.

@@ -8,6 +8,7 @@ pub mod lint;
 mod load;
 mod notes;
 mod outline;
+mod preamble;
 mod recovery;
 pub mod synthetic;
 pub mod turn;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub use load::{embedded, embedded_files, from_documents, load};
 pub use outline::{Listed, Outline, outlines};
+pub use preamble::BEHIND;
 pub(crate) use verify::{CLOSE, TURN_END, means};
 
 pub use crate::source::duration;
@@ -47,6 +49,8 @@ pub struct LoadedCase {
     pub line: usize,
     /// What is perhaps not meant in it.
     pub notes: Vec<crate::source::Diagnostic>,
+    /// The case whose steps are its first ones.
+    pub preamble: Option<Arc<LoadedCase>>,
 }
 
 impl LoadedCase {
@@ -79,7 +83,9 @@ impl LoadedCase {
     }
 
     /// Line, column and source line of a place in the case, given relative to it.
+    /// Steps of a preamble stand in its own file ([`Self::file_of`]).
     pub fn place(&self, below: &str) -> (usize, usize, &str) {
-        self.document.place(self.document.span(&format!("{}{below}", self.pointer), Part::Key).start)
+        let (case, below) = self.origin(below);
+        case.document.place(case.document.span(&format!("{}{below}", case.pointer), Part::Key).start)
     }
 }

@@ -141,5 +141,6 @@ pub fn unplaced(
         pointer: String::new(),
         line: 1,
         notes: Vec::new(),
+        preamble: None,
     })
 }

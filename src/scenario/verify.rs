@@ -32,6 +32,8 @@ pub(crate) fn means(name: &str, word: &str, protocol: &Protocol) -> bool {
 
 /// Longest text that a flood may make, in bytes.
 const MAX_FLOOD: u64 = 64 << 20;
+/// How often words are said at most.
+const MAX_TIMES: u16 = 10_000;
 /// Mistakes in the templates of one text that are told.
 const MAX_MISTAKES: usize = 100;
 
@@ -78,6 +80,7 @@ pub(super) fn case(
         );
     }
     checker.growth(case, at);
+    checker.preamble(case, at);
     checker.ids(&case.covers, &format!("{at}/covers"));
     for (index, need) in case.needs.iter().enumerate() {
         if !protocol.extension.capabilities.contains_key(need) {
@@ -141,6 +144,34 @@ impl Checker<'_> {
         if case.max_growth.is_some() && case.repeat.is_none_or(|times| times < 2) {
             let hint = "add `repeat: 20`: memory is compared between the first time and the last";
             self.error(&format!("{at}/max-growth"), Part::Value, "`max-growth` needs repeats", hint);
+        }
+    }
+
+    /// What a preamble does is put before other cases, which have turns of their own.
+    fn preamble(&mut self, case: &Case, at: &str) {
+        if let Some(words) = &case.words
+            && !(1..=MAX_TIMES).contains(&words.times)
+        {
+            self.error(&format!("{at}/words/times"), Part::Value, "`times` is between 1 and 10,000", "");
+        }
+        if !case.preamble {
+            return;
+        }
+        let place = format!("{at}/preamble");
+        if case.steps.first().is_none_or(|step| step.open.is_none()) {
+            let hint = "it stands in place of the `open` with which other cases begin";
+            self.error(&place, Part::Value, "a preamble begins with `open`", hint);
+        }
+        let keys = [
+            ("turn", case.turn.is_some(), "name its turns, with names that other cases do not have: `turns`"),
+            ("sweep", case.sweep.is_some(), "it is done once before each case"),
+            ("repeat", case.repeat.is_some(), "it is done once before each case"),
+            ("not-behind", !case.not_behind.is_empty(), "it is run behind no other one"),
+        ];
+        for (key, given, hint) in keys {
+            if given {
+                self.error(&format!("{at}/{key}"), Part::Key, &format!("a preamble has no `{key}`"), hint);
+            }
         }
     }
 

@@ -46,6 +46,7 @@ mod mutants;
 mod own_protocol;
 mod pieces;
 mod plain_http;
+mod preambles;
 mod protocols;
 mod raw_frames;
 mod recordings;

@@ -104,7 +104,7 @@ impl CaseVerdict {
         failure.readings = readings::touched(&cx.protocol, cx.loaded, &failure);
         let step = (!pointer.is_empty()).then(|| {
             let (line, column, source) = cx.loaded.place(pointer);
-            let (file, source) = (cx.loaded.file.clone(), source.trim().to_owned());
+            let (file, source) = (cx.loaded.file_of(pointer).to_owned(), source.trim().to_owned());
             StepPlace { file, line, column, source, pointer: pointer.to_owned() }
         });
         if let Some(aftermath) = &mut self.aftermath {

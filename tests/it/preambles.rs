@@ -1,0 +1,133 @@
+//! Cases behind preambles: what is done before them, what is selected, where failures are shown.
+
+use std::fs;
+
+use crate::support::{frameproof, text};
+
+/// Runs the binary in a folder of its own.
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(folder.path(), arguments);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// The case finds nothing on a server that is wrong only after a denial; behind a denial it does.
+#[test]
+fn a_fault_that_strikes_after_a_denial_is_found_behind_one() {
+    let server = ["run", "minicodex", "--fault", "skips-running@after-denial", "--case"];
+    let (code, shown) = run(&[&server[..], &["streaming/text-turn"]].concat());
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = run(&[&server[..], &["streaming/text-turn@denial"]].concat());
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL MC-LIFE-2"), "{shown}");
+    // The step stands in the case's own file, in spite of the steps before it.
+    assert!(shown.contains("at scenarios/minicodex/streaming.yaml:"), "{shown}");
+    assert!(shown.contains("frameproof explain minicodex streaming/text-turn shows it"), "{shown}");
+    assert!(shown.contains("--case 'streaming/text-turn@denial'"), "{shown}");
+}
+
+/// A step of the preamble is shown where it stands.
+#[test]
+fn what_fails_before_the_case_is_shown_in_the_preamble() {
+    let (code, shown) =
+        run(&["run", "minicodex", "streaming/text-turn@denial", "--fault", "executes-denied"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("scenarios/minicodex/preambles.yaml:"), "{shown}");
+}
+
+#[test]
+fn every_shipped_suite_passes_behind_its_preambles() {
+    // All of them take a minute: here one case of each family, by its first letter.
+    for name in ["agentloop", "codelab", "codex", "codey", "minicodex", "tinyvex"] {
+        let (code, shown) = run(&["run", name, "*/{a,c,n,s,t}*@*", "--strict"]);
+        assert_eq!(code, Some(0), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn globs_select_cases_with_and_without_preambles() {
+    let listed = |arguments: &[&str]| {
+        let (code, shown) = run(&[&["run", "minicodex", "--list"], arguments].concat());
+        assert_eq!(code, Some(0), "{shown}");
+        let ids = shown.lines().filter_map(|line| line.split_whitespace().find(|word| word.contains('/')));
+        ids.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["streaming/text-turn"]), ["streaming/text-turn"]);
+    assert_eq!(listed(&["streaming/text-turn@abort"]), ["streaming/text-turn@abort"]);
+    let both = listed(&["streaming/text-turn", "--preambles"]);
+    assert!(both.len() > 5 && both.contains(&"streaming/text-turn".to_owned()), "{both:?}");
+    assert!(both.contains(&"streaming/text-turn@long-words".to_owned()), "{both:?}");
+    // Preambles are run behind none; nor are cases that begin otherwise, or are repeated.
+    assert!(listed(&["*@*"]).iter().all(|id| !id.starts_with("preambles/")));
+    let (code, shown) = run(&["run", "minicodex", "streaming/text-turn@denail"]);
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");
+}
+
+/// What is wrong with preambles is told with its place.
+#[test]
+fn mistakes_in_preambles_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = |name: &str, rest: &str| {
+        format!(
+            "family: f\ncases:\n  - name: p\n    title: p\n    preamble: true\n    turns: {{ preamble: [{{ say: [x] }}] }}\n    \
+             steps: [{{ open: alice }}, {{ settle: alice }}]\n  - name: {name}\n    title: t\n{rest}\n"
+        )
+    };
+    let loads = |text: &str, more: &[&str]| {
+        fs::write(folder.path().join("f.yaml"), text).expect("written");
+        let arguments = [&["run", "minicodex", "--scenario", "f.yaml", "--preambles"], more].concat();
+        let output = frameproof(folder.path(), &arguments);
+        (output.status.code(), text_of(&output))
+    };
+    let steps = "    steps: [{ open: alice }, { settle: alice }]";
+    let (code, shown) = loads(&case("c", steps), &[]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("3 cases, 3 passed"), "{shown}");
+    let wrong = [
+        (
+            format!("    preamble: true\n    turn: [{{ say: [x] }}]\n{steps}"),
+            "a preamble has no `turn`",
+            "f.yaml:11",
+        ),
+        (format!("    preamble: true\n    repeat: 3\n{steps}"), "a preamble has no `repeat`", "f.yaml:11"),
+        (
+            "    preamble: true\n    steps: [{ settle: alice }]".to_owned(),
+            "a preamble begins with `open`",
+            "f.yaml:10",
+        ),
+        (format!("    not-behind: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:10"),
+        (format!("    words: {{ text: x, times: 0 }}\n{steps}"), "between 1 and 10,000", "f.yaml:10"),
+        (
+            format!("    turns: {{ preamble: [{{ say: [y] }}] }}\n{steps}"),
+            "`preamble` means one thing in f/c",
+            "",
+        ),
+    ];
+    for (rest, message, place) in wrong {
+        let (code, shown) = loads(&case("c", &rest), &[]);
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(shown.contains(message) && shown.contains(place), "{message}: {shown}");
+    }
+    // A suite without one.
+    let none = format!("family: f\ncases:\n  - name: c\n    title: t\n{steps}\n");
+    let (code, shown) = loads(&none, &[]);
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("there is no preamble"), "{shown}");
+}
+
+fn text_of(output: &std::process::Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// The words are said before the cue, and the scripted model still finds it.
+#[test]
+fn a_long_text_is_said_before_every_cue() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["run", "minicodex", "streaming/text-turn@long-words", "--trace", "t.ndjson"];
+    let output = frameproof(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    let long = trace.lines().filter(|line| line.contains(&"Grüße, 你好 😀. ".repeat(200))).count();
+    assert!(long >= 2, "{long} lines with the words");
+}
