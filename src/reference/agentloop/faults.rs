@@ -90,7 +90,7 @@ faults! {
     UnknownReviewDenies "unknown-review-denies" "A review that is not in the list denies the command." ["AL-AP-11"];
     NoReviewApproves "no-review-approves" "An approval_response without review approves." ["AL-AP-12"];
     MissingReviewRuns "missing-review-runs" "An approval_response without review is refused, and the command runs nevertheless." ["AL-AP-12"];
-    KeepsStrayApproval "keeps-stray-approval" "An approval without a pending request approves the next command." ["AL-AP-13"];
+    KeepsStrayApproval "keeps-stray-approval" "An approval without a pending request approves the next command." ["AL-AP-13", "AL-AP-2"];
     KeepsStrayDenial "keeps-stray-denial" "A denial without a pending request denies the next command." ["AL-AP-13"];
     RefusesNull "refuses-null" "An approval_response with null fields is refused." ["AL-AP-14"];
     NullDenies "null-denies" "An approval_response with a null field denies the command." ["AL-AP-14"];

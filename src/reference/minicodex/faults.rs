@@ -78,7 +78,7 @@ faults! {
     AcceptsAnyCallId "accepts-any-call-id" "Decisions about unknown calls are accepted." ["MC-ABT-8", "MC-APR-10", "MC-APR-18"];
     IgnoresAbort "ignores-abort" "abort is accepted and ignored." ["MC-ABT-1", "MC-ABT-10", "MC-ABT-11", "MC-ABT-3", "MC-ABT-4", "MC-ABT-8"];
     NoAbortingStatus "no-aborting-status" "abort ends the run without the status aborting." ["MC-ABT-2"];
-    TextAfterAbort "text-after-abort" "Text comes after an aborted run has ended." ["MC-LIFE-4"];
+    TextAfterAbort "text-after-abort" "Text comes after an aborted run has ended." ["MC-LIFE-4", "MC-ABT-7"];
     AbortsStaleRun "aborts-stale-run" "abort with another run's id ends the active run." ["MC-ABT-5"];
     AbortsNothing "aborts-nothing" "abort without an active run is accepted." ["MC-ABT-6"];
     SnapshotWithoutVersion "snapshot-without-version" "snapshot lacks v." ["MC-ENV-2"];
@@ -153,7 +153,7 @@ faults! {
     DeafAfterGap "deaf-after-gap" "A client that was pointed to get_snapshot gets no events." ["MC-RES-8"];
     EmptySessionId "empty-session-id" "session_id in a snapshot's SessionState is empty." ["MC-SES-1", "MC-SES-13"];
     CounterRestarts "counter-restarts" "run_counter begins anew when a client comes back to a session without clients." ["MC-SES-10", "MC-SES-12"];
-    TranscriptsApart "transcripts-apart" "Only the client that joined first gets a transcript while another one is there." ["MC-SES-14"];
+    TranscriptsApart "transcripts-apart" "Only the client that joined first gets a transcript while another one is there." ["MC-SES-14", "MC-SNP-7"];
     TranscriptsForTheLast "transcripts-for-the-last" "Only the client that joined last gets a transcript while another one is there." ["MC-SES-14", "MC-SNP-7"];
     ActiveRunIdIsShort "active-run-id-is-short" "active_run_id is not a UUID." ["MC-SES-7", "MC-SES-8", "MC-SNP-5"];
     RunCounterAsText "run-counter-as-text" "run_counter is a string." ["MC-SES-9"];
@@ -235,7 +235,7 @@ faults! {
     GapStaysInSnapshot "gap-stays-in-snapshot" "The snapshot after a gap has the event_id that the client has asked for." ["MC-RES-8"];
     SnapshotsAreStatuses "snapshots-are-statuses" "get_snapshot without the transcript during a run announces the run's status to everyone." ["MC-SNP-10"];
     WindowNeedsRest "window-needs-rest" "get_snapshot gives no transcript during a run." ["MC-SNP-7"];
-    JoinersSeeThePast "joiners-see-the-past" "A client that joined others gets the transcript of that time." ["MC-SES-14", "MC-SNP-4"];
+    JoinersSeeThePast "joiners-see-the-past" "A client that joined others gets the transcript of that time." ["MC-SES-14", "MC-SNP-4", "MC-SNP-7"];
     PingsCount "pings-count" "ping uses up an event_id." ["MC-PNG-1"];
     WelcomeHidesRuns "welcome-hides-runs" "session_state of welcome is null during a run." ["MC-HS-4"];
     ResumeHasShortVersion "resume-has-short-version" "welcome to resume announces version 1.0." ["MC-ENV-2", "MC-VER-1", "MC-VER-2"];
@@ -252,7 +252,7 @@ faults! {
     GapsAreFollowedByTheRest "gaps-are-followed-by-the-rest" "Past the replay window the client is pointed to get_snapshot, and gets the rest besides." ["MC-RES-7"];
     NullResumesNothing "null-resumes-nothing" "A last_seen_event_id of null gets neither snapshot nor replay." ["MC-RES-6"];
     FirstCursorStays "first-cursor-stays" "A second resume replays from where the first one did." ["MC-RES-3"];
-    ReplaysTheWholeRun "replays-the-whole-run" "resume during a run replays the run from its start." ["MC-RES-3"];
+    ReplaysTheWholeRun "replays-the-whole-run" "resume during a run replays the run from its start." ["MC-RES-3", "MC-RES-5"];
     ReplaysAllAtTheEnd "replays-all-at-the-end" "resume with the newest event_id replays everything." ["MC-RES-3", "MC-RES-5"];
     NullIsAnId "null-is-an-id" "Messages with the client_msg_id null are repeats of each other." ["MC-IDM-6"];
     RepeatsOfOthersWait "repeats-of-others-wait" "A client_msg_id that another client repeats starts a run when the active one is over." ["MC-IDM-3"];
@@ -383,7 +383,7 @@ faults! {
     ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
     BusySessionsNeedThem "busy-sessions-need-capabilities" "hello without client_capabilities is refused while a run is active." ["MC-HS-11"];
     RejoinsRepeatAnId "rejoins-repeat-an-id" "The first event after a hello to a session without clients has the event_id of the last one." ["MC-ORD-3", "MC-ORD-4", "MC-SES-10"];
-    RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients." ["MC-ORD-3", "MC-RUN-8", "MC-SES-12", "MC-SES-6", "MC-SNP-4"];
+    RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients." ["MC-ORD-3", "MC-RUN-8", "MC-SES-12", "MC-SES-6", "MC-SNP-4", "MC-HS-14"];
     EndsAreLostOnTheSlow "ends-are-lost-on-the-slow" "The statuses of a run are dropped for another client than the first while 48 messages wait for it." ["MC-BP-3"];
     TheSlowGetTwice "the-slow-get-twice" "Every event is sent twice to another client than the first while 48 messages wait for it." ["MC-FAN-3", "MC-ORD-1"];
     AbortsWaitForTools "aborts-wait-for-tools" "An aborted run ends when its running tool is done." ["MC-ABT-1"];
