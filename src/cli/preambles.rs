@@ -47,7 +47,8 @@ impl Preambles {
 
 /// Each case behind each preamble, where that makes sense.
 fn behind_all(cases: &[LoadedCase]) -> Result<Vec<LoadedCase>, Failure> {
-    let preambles: Vec<_> = cases.iter().filter(|case| case.case.preamble).cloned().map(Arc::new).collect();
+    let preambles: Vec<_> =
+        cases.iter().filter(|case| case.case.beginning.is_preamble).cloned().map(Arc::new).collect();
     let mut all = Vec::new();
     for preamble in &preambles {
         for case in cases {

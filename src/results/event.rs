@@ -224,7 +224,8 @@ impl CaseReport {
     /// The command that shows its steps, of an embedded case. Its file lies in the folder of its protocol.
     pub fn explained_by(&self) -> Option<String> {
         let protocol = self.file.split('/').rev().nth(1).map(|name| format!("{name} ")).unwrap_or_default();
-        let case = self.case.split(crate::scenario::BEHIND).next().unwrap_or_default();
+        // Behind a preamble it is `family/name@preamble`.
+        let case = self.case.split('@').next().unwrap_or_default();
         self.embedded.then(|| format!("frameproof explain {protocol}{case}"))
     }
 

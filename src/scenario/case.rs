@@ -30,24 +30,38 @@ pub struct Case {
     pub turns: IndexMap<String, Vec<TurnStep>>,
     /// Template variables.
     pub vars: IndexMap<String, Value>,
+    /// Whether it is run many times.
+    pub rounds: Rounds,
+    /// Whether the clients settle when the steps are done.
+    pub settle: bool,
+    /// Invariants that are not judged in it, and rules for clients that are not followed.
+    pub suspend: Vec<String>,
+    /// What may be before it, and what it may be before.
+    pub beginning: Beginning,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// How often a case is run.
+#[derive(Debug, Clone, Default)]
+pub struct Rounds {
     /// The variable of a sweep.
     pub sweep: Option<String>,
     /// How often it is run.
     pub repeat: Option<u32>,
     /// How much the server's memory may grow from the first of the repeats to the last, in MiB.
     pub max_growth: Option<u32>,
-    /// Whether the clients settle when the steps are done.
-    pub settle: bool,
-    /// Invariants that are not judged in it, and rules for clients that are not followed.
-    pub suspend: Vec<String>,
+}
+
+/// What may be before a case, and what it may be before.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning {
     /// What is done in it may be done before other cases.
-    pub preamble: bool,
+    pub is_preamble: bool,
     /// Preambles that it is not run behind.
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
     pub words: Option<Words>,
-    /// The steps.
-    pub steps: Vec<Step>,
 }
 
 impl Case {

@@ -8,9 +8,9 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::case::{
-    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined, Leniency,
-    Never, Open, Opening, Rejected, Relation, Repeat, Selected, SendBinary, SendMessage, SendText, Step,
-    Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
+    Alive, Awaited, Beginning, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined,
+    Leniency, Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage,
+    SendText, Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
@@ -56,14 +56,14 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
         turn: given.turn,
         turns: given.turns,
         vars: given.vars,
-        sweep: given.sweep,
-        repeat: given.repeat,
-        max_growth: given.max_growth,
+        rounds: Rounds { sweep: given.sweep, repeat: given.repeat, max_growth: given.max_growth },
         settle: given.settle,
         suspend: given.suspend,
-        preamble: given.preamble,
-        not_behind: given.not_behind,
-        words: given.words,
+        beginning: Beginning {
+            is_preamble: given.preamble,
+            not_behind: given.not_behind,
+            words: given.words,
+        },
         steps,
     };
     (case, compiler.mistakes)

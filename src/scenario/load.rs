@@ -158,9 +158,10 @@ fn collect(
 
 /// Names of preambles that none has. Where cases are loaded without any preamble, nobody knows.
 fn not_behind(cases: &[LoadedCase], errors: &mut Diagnostics) {
-    let known: Vec<&str> = cases.iter().filter(|case| case.case.preamble).map(LoadedCase::name).collect();
+    let known: Vec<&str> =
+        cases.iter().filter(|case| case.case.beginning.is_preamble).map(LoadedCase::name).collect();
     for case in cases.iter().filter(|_| !known.is_empty()) {
-        for (index, name) in case.case.not_behind.iter().enumerate() {
+        for (index, name) in case.case.beginning.not_behind.iter().enumerate() {
             if name != preamble::ANY && !known.contains(&&**name) {
                 let at = format!("{}/not-behind/{index}", case.pointer);
                 let diagnostic = Diagnostic::new(format!("unknown preamble `{name}`"));

@@ -17,9 +17,9 @@ impl LoadedCase {
     /// not begin with the same `open`, is run many times, or says that it is not run behind this one.
     pub fn behind(&self, preamble: &Arc<Self>) -> Option<Self> {
         let (own, before) = (&self.case, &preamble.case);
-        let is_often = own.sweep.is_some() || own.repeat.is_some();
-        let excludes = own.not_behind.iter().any(|name| name == ANY || name == preamble.name());
-        if own.preamble || !before.preamble || is_often || excludes {
+        let is_often = own.rounds.sweep.is_some() || own.rounds.repeat.is_some();
+        let excludes = own.beginning.not_behind.iter().any(|name| name == ANY || name == preamble.name());
+        if own.beginning.is_preamble || !before.beginning.is_preamble || is_often || excludes {
             return None;
         }
         let (Some(first), Some(begins)) = (own.steps.first(), before.steps.first()) else { return None };
@@ -32,7 +32,7 @@ impl LoadedCase {
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);
         merge(&mut case.suspend, &before.suspend);
-        case.words = before.words.clone().or(case.words);
+        case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
         let id = format!("{}{BEHIND}{}", self.id, preamble.name());
         Some(Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() })
     }
@@ -58,6 +58,11 @@ impl LoadedCase {
         // The preamble's steps stand for the case's first one.
         let rest = if rest.is_empty() { String::new() } else { format!("/{rest}") };
         (self, Cow::Owned(format!("/steps/{}{rest}", index - before + 1)))
+    }
+
+    /// Whether a step, given by its pointer, is one of a preamble: it leads to where the case begins, and decides nothing.
+    pub fn is_preamble(&self, below: &str) -> bool {
+        self.origin(below).0.case.beginning.is_preamble
     }
 
     /// The file in which a step stands, given by its pointer.

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault, Variant};
-use crate::results::event::{CaseReport, Verdict};
+use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::selftest::driver::{AT_ONCE, run_until, side_by_side, with_deadline};
@@ -146,8 +146,18 @@ async fn one(
         needs.into_iter().any(|need| need.announced.is_none() && need.offered == Offered::No)
     };
     let cases: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
+    // A step of a preamble that fails accuses the server of nothing: the cases that are about it do.
+    let preambles: BTreeSet<String> = cases
+        .iter()
+        .filter(|case| case.case.beginning.is_preamble || case.preamble.is_some())
+        .map(|case| case.id.clone())
+        .collect();
     let mut on_case = |report: &CaseReport| {
-        for failure in report.failures.iter().filter(|failure| !failure.is_note()) {
+        let accuses_nothing = |failure: &Failure| {
+            fault.is_some() && failure.requirements.is_empty() && preambles.contains(&report.case)
+        };
+        let failures = report.failures.iter().filter(|failure| !failure.is_note());
+        for failure in failures.filter(|failure| !accuses_nothing(failure)) {
             let ids = failure.requirements.clone();
             let ids = if ids.is_empty() { vec![format!("({})", failure.check)] } else { ids };
             for id in ids {

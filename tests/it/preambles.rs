@@ -60,7 +60,7 @@ fn globs_select_cases_with_and_without_preambles() {
     // Preambles are run behind none; nor are cases that begin otherwise, or are repeated.
     assert!(listed(&["*@*"]).iter().all(|id| !id.starts_with("preambles/")));
     let (code, shown) = run(&["run", "minicodex", "streaming/text-turn@denail"]);
-    assert_eq!(code, Some(2), "{shown}");
+    assert_eq!(code, Some(4), "{shown}");
     assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");
 }
 

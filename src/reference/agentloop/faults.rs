@@ -152,7 +152,7 @@ faults! {
     CompactsFromZero "compacts-from-zero" "A compaction reports that there was nothing to compact." ["AL-CTX-8", "AL-CTX-9"];
     CompactionHasNoEffect "compaction-has-no-effect" "After a compaction the count is as before." ["AL-CTX-9"];
     SilentCompaction "silent-compaction" "The server compacts automatically and does not report it." ["AL-CTX-10"];
-    ContextWaits "context-waits" "get_context_info is not answered during a turn." ["AL-CTX-11"];
+    ContextWaits "context-waits" "get_context_info is not answered during a turn." ["AL-CTX-11", "AL-CTX-1"];
     ContextStartsTurn "context-starts-turn" "get_context_info without payload starts a turn." ["AL-CTX-12"];
     ContextStartsTurnLate "context-starts-turn-late" "The first get_context_info of a connection starts a turn 250 ms later, if nothing has come since." ["AL-CTX-12"];
     ContextLoads "context-loads" "After a failed turn, get_context_info is answered between loading_state true and loading_state false." ["AL-CTX-12"];

@@ -24,7 +24,7 @@ pub(crate) fn not_applicable_reason(loaded: &LoadedCase) -> Option<&'static str>
     if loaded.case.steps.iter().any(Step::restarts) {
         Some(NO_RESTART)
     } else {
-        loaded.case.max_growth.map(|_| NO_MEMORY)
+        loaded.case.rounds.max_growth.map(|_| NO_MEMORY)
     }
 }
 
@@ -35,12 +35,12 @@ pub(crate) async fn run_case(
     options: CaseOptions,
     server: &CaseServer,
 ) -> CaseOutcome {
-    if loaded.case.max_growth.is_some() && server.memory().await.is_none() {
+    if loaded.case.rounds.max_growth.is_some() && server.memory().await.is_none() {
         return CaseOutcome::of(CaseEnd::NotApplicable(NO_MEMORY.to_owned()));
     }
-    let rounds = match &loaded.case.sweep {
+    let rounds = match &loaded.case.rounds.sweep {
         Some(_) => MAX_SWEEP,
-        None => loaded.case.repeat.unwrap_or(1),
+        None => loaded.case.rounds.repeat.unwrap_or(1),
     };
     let cx = CaseContext::new(run, loaded, options, server);
     let mut total = CaseOutcome::default();
@@ -53,12 +53,14 @@ pub(crate) async fn run_case(
         if let Round::SweepDone = done {
             break;
         }
-        if round == 1 && loaded.case.max_growth.is_some() {
+        if round == 1 && loaded.case.rounds.max_growth.is_some() {
             // The first round fills what every server fills once.
             first = server.memory().await;
         }
     }
-    if let (Some(first), Some(last), Some(most)) = (first, server.memory().await, loaded.case.max_growth) {
+    if let (Some(first), Some(last), Some(most)) =
+        (first, server.memory().await, loaded.case.rounds.max_growth)
+    {
         let grown = last.saturating_sub(first) >> 20;
         if grown > u64::from(most) {
             total.failures.push(memory_growth(grown, most, rounds));
@@ -84,12 +86,12 @@ enum Round {
 async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) -> Round {
     let seed = cx.options.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut interpreter = Interpreter::new(cx, seed);
-    let sweep = cx.loaded.case.sweep.as_ref();
+    let sweep = cx.loaded.case.rounds.sweep.as_ref();
     if let Some(name) = sweep {
         interpreter.vars.set(name, round);
     }
     let abort = run_steps(&mut interpreter).await.err();
-    if abort.is_none() && sweep.is_none() && cx.loaded.case.repeat.is_none() {
+    if abort.is_none() && sweep.is_none() && cx.loaded.case.rounds.repeat.is_none() {
         interpreter.verdict.complete(&cx.loaded.case.covers);
     }
     let close_handshake = interpreter.close_all().await;

@@ -178,7 +178,7 @@ impl Variables {
         }
         let lookup = &mut |name: &str| self.lookup(name, scope, None);
         let cue = turn::cue_text(steps, &scope.cx.protocol, lookup).ok()?;
-        let words = case.case.words.as_ref();
+        let words = case.case.beginning.words.as_ref();
         let cue = words.map_or_else(String::new, |words| words.text.repeat(words.times.into())) + &cue;
         scope.note_marker(&cue);
         if steps.iter().any(|step| step.hang.is_some()) {
