@@ -154,7 +154,7 @@ faults! {
     EmptySessionId "empty-session-id" "session_id in a snapshot's SessionState is empty." ["MC-SES-1", "MC-SES-13"];
     CounterRestarts "counter-restarts" "run_counter begins anew when a client comes back to a session without clients." ["MC-SES-10", "MC-SES-12"];
     TranscriptsApart "transcripts-apart" "Only the client that joined first gets a transcript while another one is there." ["MC-SES-14"];
-    TranscriptsForTheLast "transcripts-for-the-last" "Only the client that joined last gets a transcript while another one is there." ["MC-SES-14"];
+    TranscriptsForTheLast "transcripts-for-the-last" "Only the client that joined last gets a transcript while another one is there." ["MC-SES-14", "MC-SNP-7"];
     ActiveRunIdIsShort "active-run-id-is-short" "active_run_id is not a UUID." ["MC-SES-7", "MC-SES-8", "MC-SNP-5"];
     RunCounterAsText "run-counter-as-text" "run_counter is a string." ["MC-SES-9"];
     MessageIdsAreNeeded "message-ids-are-needed" "send without client_msg_id is refused once one had it." ["MC-LIFE-12", "MC-LIFE-3", "MC-SND-5"];
