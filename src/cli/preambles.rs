@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use clap::Args;
-use globset::{Glob, GlobMatcher};
 
 use super::source::{Filter, Suite};
 use super::{Failure, usage};
-use crate::scenario::{BEHIND, LoadedCase};
+use crate::results::case_id;
+use crate::scenario::LoadedCase;
 
 /// Cases behind preambles.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Preambles {
-    /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@after-denial`. A glob
+    /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. A glob
     /// over cases that has an `@` selects such cases without this option: `abort/*@*`.
     #[arg(long)]
     preambles: bool,
@@ -21,19 +21,14 @@ pub(super) struct Preambles {
 impl Preambles {
     /// Adds to each suite the cases behind preambles that are asked for.
     pub fn add(&self, suites: &mut [Suite], filter: &Filter) -> Result<(), Failure> {
-        let globs = filter.globs.iter().chain(&filter.case).filter(|glob| glob.contains(BEHIND));
-        // What is no glob is reported where cases are selected.
-        let globs: Vec<GlobMatcher> =
-            globs.filter_map(|glob| Some(Glob::new(glob).ok()?.compile_matcher())).collect();
+        let globs = filter.behind()?;
         if !self.preambles && globs.is_empty() {
             return Ok(());
         }
+        let wanted = |id: &str| self.preambles || globs.iter().any(|glob| glob.is_match(id));
         let mut added = false;
         for suite in suites {
-            let behind = behind_all(&suite.cases)?;
-            let wanted =
-                |case: &LoadedCase| self.preambles || globs.iter().any(|glob| glob.is_match(&case.id));
-            let behind: Vec<_> = behind.into_iter().filter(wanted).collect();
+            let behind = behind_all(&suite.cases, wanted)?;
             added |= !behind.is_empty();
             suite.cases.extend(behind);
         }
@@ -45,20 +40,20 @@ impl Preambles {
     }
 }
 
-/// Each case behind each preamble, where that makes sense.
-fn behind_all(cases: &[LoadedCase]) -> Result<Vec<LoadedCase>, Failure> {
-    let preambles: Vec<_> =
-        cases.iter().filter(|case| case.case.beginning.is_preamble).cloned().map(Arc::new).collect();
+/// Each case behind each preamble, where that makes sense and the id is wanted.
+fn behind_all(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
     let mut all = Vec::new();
-    for preamble in &preambles {
-        for case in cases {
-            let Some(behind) = case.behind(preamble) else { continue };
-            if let Some(name) = case.collides(preamble) {
+    for preamble in cases.iter().filter(|case| case.case.beginning.is_preamble) {
+        let preamble = Arc::new(preamble.clone());
+        for case in cases.iter().filter(|case| case.may_stand_behind(&preamble)) {
+            if let Some(name) = case.collides(&preamble) {
                 let message =
                     format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
                 return Err(usage(message, "choose another name in the preamble"));
             }
-            all.push(behind);
+            if wanted(&case_id::behind(&case.id, preamble.name())) {
+                all.push(case.behind(&preamble));
+            }
         }
     }
     Ok(all)

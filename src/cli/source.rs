@@ -11,7 +11,8 @@ pub(super) use super::reading::Reading;
 use super::{Failure, nothing, usage};
 use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
 pub(super) use crate::report::escape::shell as quote;
-use crate::scenario::{self, BEHIND, Listed, LoadedCase, Outline};
+use crate::results::case_id::{BEHIND, without_preamble};
+use crate::scenario::{self, Listed, LoadedCase, Outline};
 use crate::source::{nearest, nearest_few};
 
 /// Where protocol and scenarios come from.
@@ -293,11 +294,15 @@ impl<'p> Pattern<'p> {
         }
     }
 
+    /// Whether it is about cases behind a preamble.
+    fn names_preamble(&self) -> bool {
+        self.text.contains(BEHIND)
+    }
+
     /// A glob over cases without a preamble also matches them behind one.
     fn matches(&self, case: &impl Listed) -> bool {
         let id = case.id();
-        let plain = id.split(BEHIND).next().unwrap_or(id);
-        self.cases && self.glob.is_match(if self.text.contains(BEHIND) { id } else { plain })
+        self.cases && self.glob.is_match(if self.names_preamble() { id } else { without_preamble(id) })
             || self.requirements && case.covered().iter().any(|id| self.glob.is_match(id))
     }
 }
@@ -316,6 +321,13 @@ impl Filter {
             compile(&self.case, true, false)?,
             compile(&self.requirement, false, true)?,
         ])
+    }
+
+    /// The globs over cases behind preambles.
+    pub fn behind(&self) -> Result<Vec<GlobMatcher>, Failure> {
+        let [any, cases, _] = self.patterns()?;
+        let patterns = any.into_iter().chain(cases).filter(Pattern::names_preamble);
+        Ok(patterns.map(|pattern| pattern.glob).collect())
     }
 
     /// The cases that match one pattern of each kind that is given, without the suites of which none is left. A

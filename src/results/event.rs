@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::results::Counts;
+use crate::results::case_id;
 use crate::results::cause::Cause;
 pub use crate::results::evidence::{Call, FrameRecord, GeneratedStep, LogLine, ShownFrame, Way};
 use crate::results::excused::ExcusedList;
@@ -224,8 +225,7 @@ impl CaseReport {
     /// The command that shows its steps, of an embedded case. Its file lies in the folder of its protocol.
     pub fn explained_by(&self) -> Option<String> {
         let protocol = self.file.split('/').rev().nth(1).map(|name| format!("{name} ")).unwrap_or_default();
-        // Behind a preamble it is `family/name@preamble`.
-        let case = self.case.split('@').next().unwrap_or_default();
+        let case = case_id::without_preamble(&self.case);
         self.embedded.then(|| format!("frameproof explain {protocol}{case}"))
     }
 

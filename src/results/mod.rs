@@ -2,6 +2,7 @@
 
 pub mod baseline;
 mod bounded_value;
+pub mod case_id;
 pub mod cause;
 mod check;
 pub mod compare;

@@ -8,8 +8,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::file;
-pub use super::file::{Restart, TurnStep, Words};
+pub use super::file::{Restart, TurnStep};
 use super::frame::RawFrame;
+use super::preamble::Beginning;
 use crate::frame::Pointer;
 use crate::protocol::extension::Join;
 use crate::protocol::{Answer, Protocol};
@@ -51,17 +52,6 @@ pub struct Rounds {
     pub repeat: Option<u32>,
     /// How much the server's memory may grow from the first of the repeats to the last, in MiB.
     pub max_growth: Option<u32>,
-}
-
-/// What may be before a case, and what it may be before.
-#[derive(Debug, Clone, Default)]
-pub struct Beginning {
-    /// What is done in it may be done before other cases.
-    pub is_preamble: bool,
-    /// Preambles that it is not run behind.
-    pub not_behind: Vec<String>,
-    /// What the user says before every cue.
-    pub words: Option<Words>,
 }
 
 impl Case {

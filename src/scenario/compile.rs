@@ -8,12 +8,13 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::case::{
-    Alive, Awaited, Beginning, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined,
-    Leniency, Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage,
-    SendText, Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
+    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined, Leniency,
+    Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage, SendText,
+    Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
+use super::preamble::Beginning;
 use super::recovery::Gaps;
 use super::template;
 use super::verbs::{VERBS, takes, taking};

@@ -162,7 +162,7 @@ fn not_behind(cases: &[LoadedCase], errors: &mut Diagnostics) {
         cases.iter().filter(|case| case.case.beginning.is_preamble).map(LoadedCase::name).collect();
     for case in cases.iter().filter(|_| !known.is_empty()) {
         for (index, name) in case.case.beginning.not_behind.iter().enumerate() {
-            if name != preamble::ANY && !known.contains(&&**name) {
+            if name != preamble::ANY && known.iter().all(|known| known != name) {
                 let at = format!("{}/not-behind/{index}", case.pointer);
                 let diagnostic = Diagnostic::new(format!("unknown preamble `{name}`"));
                 errors.push(diagnostic.suggest(name, known.iter().copied()).at(

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use load::{embedded, embedded_files, from_documents, load};
 pub use outline::{Listed, Outline, outlines};
-pub use preamble::BEHIND;
+pub use preamble::Beginning;
 pub(crate) use verify::{CLOSE, TURN_END, means};
 
 pub use crate::source::duration;

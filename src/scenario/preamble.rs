@@ -6,35 +6,48 @@ use std::sync::Arc;
 
 use super::LoadedCase;
 use super::case::{Step, Verb};
+use super::file::Words;
+use crate::results::case_id;
 
-/// Between the id of a case and the name of the preamble that it is run behind.
-pub const BEHIND: char = '@';
 /// Every preamble.
 pub const ANY: &str = "*";
 
+/// What may be before a case, and what it may be before.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning {
+    /// What is done in it may be done before other cases.
+    pub is_preamble: bool,
+    /// Preambles that it is not run behind.
+    pub not_behind: Vec<String>,
+    /// What the user says before every cue.
+    pub words: Option<Words>,
+}
+
 impl LoadedCase {
-    /// This case behind a preamble; its id is `family/name@preamble`. `None` where it makes no sense: the case is a preamble itself, does
-    /// not begin with the same `open`, is run many times, or says that it is not run behind this one.
-    pub fn behind(&self, preamble: &Arc<Self>) -> Option<Self> {
+    /// Whether it makes sense to run this case behind a preamble: it is none itself, begins with the same `open`, is run once, and does not
+    /// say that it is not run behind this one.
+    pub fn may_stand_behind(&self, preamble: &Self) -> bool {
         let (own, before) = (&self.case, &preamble.case);
-        let is_often = own.rounds.sweep.is_some() || own.rounds.repeat.is_some();
         let excludes = own.beginning.not_behind.iter().any(|name| name == ANY || name == preamble.name());
-        if own.beginning.is_preamble || !before.beginning.is_preamble || is_often || excludes {
-            return None;
-        }
-        let (Some(first), Some(begins)) = (own.steps.first(), before.steps.first()) else { return None };
-        if !opens_alike(first, begins) {
-            return None;
-        }
-        let mut case = own.clone();
+        !own.beginning.is_preamble
+            && !excludes
+            && own.rounds.sweep.is_none()
+            && own.rounds.repeat.is_none()
+            && own.steps.first().zip(before.steps.first()).is_some_and(|(one, other)| open_alike(one, other))
+    }
+
+    /// This case behind a preamble behind which it may stand.
+    pub fn behind(&self, preamble: &Arc<Self>) -> Self {
+        let before = &preamble.case;
+        let mut case = self.case.clone();
         case.steps.splice(0..1, before.steps.iter().cloned());
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);
         merge(&mut case.suspend, &before.suspend);
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
-        let id = format!("{}{BEHIND}{}", self.id, preamble.name());
-        Some(Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() })
+        let id = case_id::behind(&self.id, preamble.name());
+        Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() }
     }
 
     /// What a preamble and this case would both give a value or a turn to.
@@ -61,7 +74,7 @@ impl LoadedCase {
     }
 
     /// Whether a step, given by its pointer, is one of a preamble: it leads to where the case begins, and decides nothing.
-    pub fn is_preamble(&self, below: &str) -> bool {
+    pub fn is_in_preamble(&self, below: &str) -> bool {
         self.origin(below).0.case.beginning.is_preamble
     }
 
@@ -72,14 +85,18 @@ impl LoadedCase {
 }
 
 /// Whether both steps connect the same client in the same way.
-fn opens_alike(one: &Step, other: &Step) -> bool {
-    let open = |step: &'_ Step| match &step.verb {
-        Verb::Open(open) if step.common.when.is_none() => Some(open.clone()),
-        _ => None,
-    };
-    open(one).is_some_and(|one| Some(one) == open(other))
+fn open_alike(one: &Step, other: &Step) -> bool {
+    let is_conditional = one.common.when.is_some() || other.common.when.is_some();
+    match (&one.verb, &other.verb) {
+        (Verb::Open(one), Verb::Open(other)) => one == other && !is_conditional,
+        _ => false,
+    }
 }
 
 fn merge(all: &mut Vec<String>, more: &[String]) {
-    all.extend(more.iter().filter(|name| !all.contains(name)).cloned().collect::<Vec<_>>());
+    for name in more {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
 }

@@ -80,6 +80,7 @@ pub(super) fn case(
         );
     }
     checker.growth(case, at);
+    checker.words(case, at);
     checker.preamble(case, at);
     checker.ids(&case.covers, &format!("{at}/covers"));
     for (index, need) in case.needs.iter().enumerate() {
@@ -147,13 +148,16 @@ impl Checker<'_> {
         }
     }
 
-    /// What a preamble does is put before other cases, which have turns of their own.
-    fn preamble(&mut self, case: &Case, at: &str) {
+    fn words(&mut self, case: &Case, at: &str) {
         if let Some(words) = &case.words
             && !(1..=MAX_TIMES).contains(&words.times)
         {
             self.error(&format!("{at}/words/times"), Part::Value, "`times` is between 1 and 10,000", "");
         }
+    }
+
+    /// What a preamble does is put before other cases, which have turns of their own.
+    fn preamble(&mut self, case: &Case, at: &str) {
         if !case.preamble {
             return;
         }

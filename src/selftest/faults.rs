@@ -145,19 +145,17 @@ async fn one(
         let needs = case.case.needs.iter().filter_map(|need| protocol.extension.capabilities.get(need));
         needs.into_iter().any(|need| need.announced.is_none() && need.offered == Offered::No)
     };
-    let cases: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
+    let offered: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
     // A step of a preamble that fails accuses the server of nothing: the cases that are about it do.
-    let preambles: BTreeSet<String> = cases
-        .iter()
-        .filter(|case| case.case.beginning.is_preamble || case.preamble.is_some())
-        .map(|case| case.id.clone())
-        .collect();
+    let accuses_nothing = |report: &CaseReport, failure: &Failure| {
+        let case = cases.iter().find(|case| case.id == report.case);
+        fault.is_some()
+            && failure.requirements.is_empty()
+            && case.zip(failure.step.as_ref()).is_some_and(|(case, step)| case.is_in_preamble(&step.pointer))
+    };
     let mut on_case = |report: &CaseReport| {
-        let accuses_nothing = |failure: &Failure| {
-            fault.is_some() && failure.requirements.is_empty() && preambles.contains(&report.case)
-        };
         let failures = report.failures.iter().filter(|failure| !failure.is_note());
-        for failure in failures.filter(|failure| !accuses_nothing(failure)) {
+        for failure in failures.filter(|failure| !accuses_nothing(report, failure)) {
             let ids = failure.requirements.clone();
             let ids = if ids.is_empty() { vec![format!("({})", failure.check)] } else { ids };
             for id in ids {
@@ -174,7 +172,8 @@ async fn one(
         }
     };
     let options = with_deadline(options, step_deadline.unwrap_or(options.timing.step_deadline));
-    let summary = run_until(target.clone(), protocol, cases, options, stopped.clone(), &mut on_case).await?;
+    let summary =
+        run_until(target.clone(), protocol, offered, options, stopped.clone(), &mut on_case).await?;
     let violates: BTreeSet<&str> =
         fault.iter().flat_map(|fault| fault.violates.iter().map(String::as_str)).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();

@@ -1,6 +1,7 @@
 //! Cases behind preambles: what is done before them, what is selected, where failures are shown.
 
 use std::fs;
+use std::process::Output;
 
 use crate::support::{frameproof, text};
 
@@ -8,7 +9,11 @@ use crate::support::{frameproof, text};
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let output = frameproof(folder.path(), arguments);
-    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    (output.status.code(), text_of(&output))
+}
+
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
 }
 
 /// The case finds nothing on a server that is wrong only after a denial; behind a denial it does.
@@ -74,14 +79,14 @@ fn mistakes_in_preambles_are_errors() {
              steps: [{{ open: alice }}, {{ settle: alice }}]\n  - name: {name}\n    title: t\n{rest}\n"
         )
     };
-    let loads = |text: &str, more: &[&str]| {
+    let loads = |text: &str| {
         fs::write(folder.path().join("f.yaml"), text).expect("written");
-        let arguments = [&["run", "minicodex", "--scenario", "f.yaml", "--preambles"], more].concat();
+        let arguments = ["run", "minicodex", "--scenario", "f.yaml", "--preambles"];
         let output = frameproof(folder.path(), &arguments);
         (output.status.code(), text_of(&output))
     };
     let steps = "    steps: [{ open: alice }, { settle: alice }]";
-    let (code, shown) = loads(&case("c", steps), &[]);
+    let (code, shown) = loads(&case("c", steps));
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("3 cases, 3 passed"), "{shown}");
     let wrong = [
@@ -105,19 +110,15 @@ fn mistakes_in_preambles_are_errors() {
         ),
     ];
     for (rest, message, place) in wrong {
-        let (code, shown) = loads(&case("c", &rest), &[]);
+        let (code, shown) = loads(&case("c", &rest));
         assert_eq!(code, Some(2), "{shown}");
         assert!(shown.contains(message) && shown.contains(place), "{message}: {shown}");
     }
     // A suite without one.
     let none = format!("family: f\ncases:\n  - name: c\n    title: t\n{steps}\n");
-    let (code, shown) = loads(&none, &[]);
+    let (code, shown) = loads(&none);
     assert_eq!(code, Some(2), "{shown}");
     assert!(shown.contains("there is no preamble"), "{shown}");
-}
-
-fn text_of(output: &std::process::Output) -> String {
-    text(&output.stdout) + &text(&output.stderr)
 }
 
 /// The words are said before the cue, and the scripted model still finds it.

@@ -25,7 +25,7 @@ impl Interpreter<'_> {
     /// Records a failure at the current step.
     pub fn fail(&mut self, failure: Failure) {
         // What is wrong before a case begins is said by the cases that are about it.
-        let is_preamble = self.cx.loaded.is_preamble(&self.step.pointer);
+        let is_preamble = self.cx.loaded.is_in_preamble(&self.step.pointer);
         let failure = if is_preamble { failure.breaking(&[]) } else { failure };
         self.verdict.record(self.cx, &self.step.pointer, failure);
     }
