@@ -3,6 +3,7 @@
 //! The scenario side encodes it, the reference servers and the scripted model decode and play it.
 //! See `docs/scenarios.md`.
 
+pub mod pseudolocale;
 pub(crate) mod words;
 
 use base64::Engine as _;
@@ -139,13 +140,27 @@ pub(crate) struct Script {
     pub text: String,
     /// It comes to an end by itself.
     pub ends: bool,
+    /// How much of the text, in bytes, comes before each call.
+    calls: Vec<usize>,
+}
+
+impl Script {
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(self.calls.as_slice())
+    }
+
+    /// Whether a call follows so much of the text.
+    pub fn calls_at(&self, bytes: usize) -> bool {
+        self.calls.contains(&bytes)
+    }
 }
 
 /// What a prompt has the model say, where that is known beforehand: it has one cue, no try fails, and no text repeats what tools
 /// return or what the user says.
 pub(crate) fn script(prompt: &str) -> Option<Script> {
     let cue = Cue::find(prompt).ok()?.filter(|_| prompt.matches(OPEN).count() == 1)?;
-    let mut script = Script { text: String::new(), ends: true };
+    let mut script = Script { text: String::new(), ends: true, calls: Vec::new() };
     for step in cue.turn {
         match step {
             Step::Say { say, .. } => script.text.extend(say),
@@ -154,7 +169,8 @@ pub(crate) fn script(prompt: &str) -> Option<Script> {
                 break;
             }
             Step::Fail { .. } => return None,
-            Step::Think { .. } | Step::Call { .. } | Step::Pause { .. } => {}
+            Step::Call { .. } => script.calls.push(script.text.len()),
+            Step::Think { .. } | Step::Pause { .. } => {}
         }
     }
     (blanks(&script.text) == (0, 0)).then_some(script)

@@ -248,6 +248,9 @@ fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
                 // A model that says `aba`, and one that says `aabab` and hangs.
                 json!("[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJzYXkiOlsiYWIiLCJhIl19XX0]]"),
                 json!("[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJzYXkiOlsiYWFiYWIiXX0seyJoYW5nIjp0cnVlfV19]]"),
+                json!(
+                    "[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJzYXkiOlsiYWIiXX0seyJjYWxsIjp7Im5hbWUiOiJ0IiwiYXJncyI6e319fSx7InNheSI6WyJhIl19XX0]]"
+                ),
             ],
         ),
         (

@@ -27,6 +27,8 @@ use crate::trace::Direction;
 
 /// How often a loop is done at most, where it does not say.
 const MOST_ROUNDS: u32 = 100;
+/// How long connections stay open at most when the steps are done.
+const MOST_LINGERING: Duration = Duration::from_secs(60);
 
 /// What is wrong with a step.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
     let steps = given.steps.into_iter().enumerate();
     let whole = steps.filter(|(index, step)| step.verbs().len() == 1 || !gaps.steps.contains(index));
     let steps = whole.filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}"))).collect();
+    let linger = compiler.linger(given.linger);
     let case = Case {
         title: given.title,
         covers: given.covers,
@@ -64,6 +67,8 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
             is_preamble: given.preamble,
             not_behind: given.not_behind,
             words: given.words,
+            pseudolocale: given.pseudolocale,
+            linger,
         },
         steps,
     };
@@ -474,6 +479,16 @@ impl Compiler<'_> {
             let hint = format!("it has {}", fields.join(", "));
             self.mistake(format!("{at}/with/{}", escape_token(field)), Part::Key, message, hint);
         }
+    }
+
+    /// How long the connections stay open at the end.
+    fn linger(&mut self, text: Option<String>) -> Option<Duration> {
+        let linger = self.time(text, "/linger")?;
+        if linger > MOST_LINGERING {
+            let hint = "what comes so late is seldom waited for";
+            self.mistake("/linger".to_owned(), Part::Value, "`linger` is at most 60s".to_owned(), hint);
+        }
+        Some(linger)
     }
 
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::frame::RawFrame;
+use crate::cue::pseudolocale::Pseudolocale;
 use crate::frame::Pointer;
 use crate::protocol::{OneOrMany, Pattern};
 
@@ -70,6 +71,10 @@ pub struct Case {
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
     pub words: Option<Words>,
+    /// The texts of cues as the server is shown them: with other letters, which whoever judges the server does not see.
+    pub pseudolocale: Option<Pseudolocale>,
+    /// How long the connections stay open when the steps are done, for what the server says late (at most one minute).
+    pub linger: Option<String>,
     /// The steps.
     pub steps: Vec<Step>,
 }

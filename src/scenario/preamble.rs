@@ -3,10 +3,14 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::LoadedCase;
 use super::case::{Step, Verb};
 use super::file::Words;
+use crate::cue::pseudolocale::Pseudolocale;
 use crate::results::case_id;
 
 /// Every preamble.
@@ -21,6 +25,10 @@ pub struct Beginning {
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
     pub words: Option<Words>,
+    /// The texts of cues as the server is shown them.
+    pub pseudolocale: Option<Pseudolocale>,
+    /// How long the connections stay open at the end.
+    pub linger: Option<Duration>,
 }
 
 impl LoadedCase {
@@ -33,7 +41,20 @@ impl LoadedCase {
             && !excludes
             && own.rounds.sweep.is_none()
             && own.rounds.repeat.is_none()
+            && before.beginning.pseudolocale.as_ref().is_none_or(|locale| self.can_be_shown(locale))
             && own.steps.first().zip(before.steps.first()).is_some_and(|(one, other)| open_alike(one, other))
+    }
+
+    /// Whether there are texts of the model that the server can be shown in another way: none of the characters that stand for letters
+    /// then is one of the case's own.
+    fn can_be_shown(&self, locale: &Pseudolocale) -> bool {
+        let given = self.document.value.pointer(&self.pointer);
+        let mut texts = Vec::new();
+        for key in ["turn", "turns", "vars", "steps"] {
+            given.and_then(|case| case.get(key)).into_iter().for_each(|value| strings(value, &mut texts));
+        }
+        let has_texts = !locale.fields.is_empty() || texts.iter().any(|text| text.contains("{{cue"));
+        has_texts && !texts.iter().any(|text| locale.is_used_in(text))
     }
 
     /// This case behind a preamble behind which it may stand.
@@ -46,6 +67,8 @@ impl LoadedCase {
         merge(&mut case.needs, &before.needs);
         merge(&mut case.suspend, &before.suspend);
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
+        case.beginning.pseudolocale = before.beginning.pseudolocale.clone().or(case.beginning.pseudolocale);
+        case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());
         Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() }
     }
@@ -81,6 +104,16 @@ impl LoadedCase {
     /// The file in which a step stands, given by its pointer.
     pub fn file_of(&self, below: &str) -> &str {
         &self.origin(below).0.file
+    }
+}
+
+/// The texts of a value.
+fn strings<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| strings(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

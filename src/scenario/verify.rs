@@ -81,6 +81,7 @@ pub(super) fn case(
     }
     checker.growth(case, at);
     checker.words(case, at);
+    checker.pseudolocale(case, at);
     checker.preamble(case, at);
     checker.ids(&case.covers, &format!("{at}/covers"));
     for (index, need) in case.needs.iter().enumerate() {
@@ -153,6 +154,15 @@ impl Checker<'_> {
             && !(1..=MAX_TIMES).contains(&words.times)
         {
             self.error(&format!("{at}/words/times"), Part::Value, "`times` is between 1 and 10,000", "");
+        }
+    }
+
+    fn pseudolocale(&mut self, case: &Case, at: &str) {
+        let fields = case.pseudolocale.iter().flat_map(|locale| &locale.fields).enumerate();
+        for (index, _) in fields.filter(|(_, field)| !field.starts_with('/')) {
+            let hint = "for example `/text` or `/params/name`";
+            let place = format!("{at}/pseudolocale/fields/{index}");
+            self.error(&place, Part::Value, "a field is a JSON Pointer, which begins with `/`", hint);
         }
     }
 

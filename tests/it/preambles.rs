@@ -132,3 +132,37 @@ fn a_long_text_is_said_before_every_cue() {
     let long = trace.lines().filter(|line| line.contains(&"Grüße, 你好 😀. ".repeat(200))).count();
     assert!(long >= 2, "{long} lines with the words");
 }
+
+/// Faults that no text of the case shows: it is short, has letters at both ends, and ends before anything can be late.
+#[test]
+fn texts_of_other_kinds_and_late_looks_find_what_a_case_alone_does_not() {
+    for (protocol, fault, case, preamble, id) in [
+        ("minicodex", "long-text-is-cut", "streaming/text-turn", "long-texts", "MC-TI-11"),
+        ("minicodex", "ascii-only", "streaming/two-turns", "non-ascii-texts", "MC-TI-11"),
+        ("codelab", "trims-tokens", "messages/unknown-role", "blank-texts", "CL-AM-7"),
+        ("agentloop", "item-long-after", "input/previous-response", "late-looks", "AL-SEQ-6"),
+    ] {
+        let (code, shown) = run(&["run", protocol, case, "--fault", fault]);
+        assert_eq!(code, Some(0), "{shown}");
+        let (code, shown) = run(&["run", protocol, &format!("{case}@{preamble}"), "--fault", fault]);
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains(&format!("FAIL {id}")), "{shown}");
+    }
+}
+
+/// The server is shown other texts, and what is judged, told and recorded has those of the case.
+#[test]
+fn texts_are_told_as_the_case_has_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["run", "minicodex", "streaming/text-turn@non-ascii-texts", "--trace", "t.ndjson"];
+    let output = frameproof(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    assert!(trace.contains("Please say something. [[cue:"), "{trace}");
+    let received: Vec<&str> = trace.lines().filter(|line| line.contains("assistant_text")).collect();
+    assert!(
+        !received.is_empty()
+            && received.iter().all(|line| line.contains(['H', 'l', 'o']) && !line.contains(['Ħ', 'ł', '𝘰'])),
+        "{received:?}"
+    );
+}

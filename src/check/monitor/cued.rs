@@ -22,6 +22,7 @@ pub(super) struct Cued {
     decides: Vec<String>,
     late: bool,
     anywhere: bool,
+    each_response: bool,
     prompt: (Matcher, Pointer),
     piece: (Matcher, Pointer),
     over: Matcher,
@@ -54,6 +55,11 @@ impl Turn {
         self.script.as_ref().is_some_and(|script| self.said == script.text.len())
     }
 
+    /// Whether a call follows what has come of its text.
+    fn goes_on(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.calls_at(self.said))
+    }
+
     /// Whether its end came to a connection, or before that was opened.
     fn is_over_for(&self, conn: Conn) -> bool {
         self.over_on.contains(&conn) || self.ended.is_some_and(|opened| opened <= conn.0)
@@ -67,6 +73,7 @@ impl Cued {
             decides: rule.decides.clone(),
             late: rule.late,
             anywhere: rule.anywhere,
+            each_response: rule.each_response,
             prompt: b.place(&rule.prompt)?,
             piece: b.place(&rule.piece)?,
             over: b.pattern(&rule.over)?,
@@ -94,7 +101,7 @@ impl Cued {
             }
         };
         let script = if clear { cue::script(text) } else { None };
-        let bytes = script.as_ref().map_or(0, |script| script.text.len()) + size_of::<Turn>();
+        let bytes = script.as_ref().map_or(0, Script::bytes) + size_of::<Turn>();
         let turn =
             Turn { asker: seen.conn, script, is_clean, said: 0, ended: None, over_on: Vec::new(), doubts };
         self.turns.insert(place, key, turn, bytes);
@@ -127,8 +134,11 @@ impl Cued {
     }
 
     fn end(&mut self, seen: &Observation<'_>, key: Option<&str>, tally: &mut Tally) {
-        let ((place, doubts), late) = (self.place(seen), self.late);
+        let ((place, doubts), late, each_response) = (self.place(seen), self.late, self.each_response);
         let Some(turn) = self.turns.get(place, key) else { return };
+        if each_response && turn.goes_on() {
+            return;
+        }
         if turn.over_on.len() < CONNECTIONS && !turn.over_on.contains(&seen.conn) {
             turn.over_on.push(seen.conn);
         }
@@ -136,8 +146,9 @@ impl Cued {
             return;
         }
         turn.ended = Some(seen.opened);
-        let begun = turn.script.as_ref().filter(|_| turn.said > 0 && turn.doubts == doubts);
-        if let Some(script) = begun.filter(|script| !late && script.ends && turn.said < script.text.len()) {
+        let known = turn.is_clean || turn.said > 0;
+        let script = turn.script.as_ref().filter(|_| known && turn.doubts == doubts);
+        if let Some(script) = script.filter(|script| !late && script.ends && turn.said < script.text.len()) {
             let message = "the turn has ended before all that the model says has come".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {
                 violation.expected = script.text.get(turn.said..).map(Into::into);
@@ -147,13 +158,19 @@ impl Cued {
     }
 }
 
-/// Whether a first piece is of a text all the same: its beginning is missing, or something stands before it.
+/// Whether a first piece is of a text all the same: its beginning is missing, something stands before it, or characters are lost.
 fn is_related(piece: &str, text: &str) -> bool {
     // A letter alone proves nothing.
     let begins = |at: usize| {
         piece.get(at..).is_some_and(|rest| rest.chars().nth(1).is_some() && text.starts_with(rest))
     };
-    text.contains(piece) || (1..piece.len()).any(begins)
+    text.contains(piece) || (1..piece.len()).any(begins) || has_lost_characters(piece, text)
+}
+
+/// Whether a piece is the beginning of a text but for characters that an encoding could not express.
+fn has_lost_characters(piece: &str, text: &str) -> bool {
+    let mut rest = text.chars();
+    piece.chars().all(|one| rest.next().is_some_and(|other| one == other || matches!(one, '?' | '\u{fffd}')))
 }
 
 impl Monitor for Cued {
@@ -201,6 +218,9 @@ mod tests {
             ("ok", false),
             ("zero", false),
             ("éo", false),
+            ("o\u{fffd}e", true),
+            ("???", true),
+            ("????????", false),
         ] {
             assert_eq!(is_related(piece, "one two"), related, "{piece}");
         }

@@ -11,6 +11,7 @@ struct Cued<'i> {
     items: &'i Items,
     late: bool,
     anywhere: bool,
+    each_response: bool,
     prompt: (Matcher, Pointer),
     piece: (Matcher, Pointer),
     over: Matcher,
@@ -26,6 +27,8 @@ struct Turn {
     doubted: bool,
     /// Where it broke the rule.
     broken: Option<u64>,
+    /// The messages that end it, on any connection.
+    ends: Vec<usize>,
 }
 
 impl Cued<'_> {
@@ -58,12 +61,9 @@ impl Cued<'_> {
         after.unwrap_or(self.items.all.len())
     }
 
-    /// Whether a turn is over for whoever sends the next prompt.
-    fn is_over(&self, prompt: usize, next: usize) -> bool {
+    /// Whether a turn with these ends is over for whoever sends the next prompt.
+    fn is_over(&self, ends: &[usize], prompt: usize, next: usize) -> bool {
         let conn = |at: usize| self.items.all[at].conn;
-        let ends: Vec<usize> = (prompt..next)
-            .filter(|at| self.items.all[*at].is(&self.over) && self.is_of(prompt, *at))
-            .collect();
         let of_asker = ends.iter().find(|at| conn(**at) == conn(prompt));
         ends.iter().any(|at| conn(*at) == conn(next))
             || of_asker.is_some_and(|at| self.items.all[*at].opened <= conn(next))
@@ -76,13 +76,13 @@ impl Cued<'_> {
         if let Some(before) = self.prompt_before(prompt) {
             let turn = self.turn(before);
             is_clean = !self.late || turn.rest.is_some_and(|rest| rest.is_empty());
-            clear = (is_clean || turn.doubted) && self.is_over(before, prompt);
+            clear = (is_clean || turn.doubted) && self.is_over(&turn.ends, before, prompt);
         }
         let text = self.prompt(&self.items.all[prompt]).unwrap_or_default();
         let script = if clear { cue::script(&text) } else { None };
         let ends = script.as_ref().is_some_and(|script| script.ends);
-        let whole = script.map(|script| script.text);
-        let mut turn = Turn { rest: whole.clone(), doubted: false, broken: None };
+        let whole = script.as_ref().map(|script| script.text.clone());
+        let mut turn = Turn { rest: whole.clone(), doubted: false, broken: None, ends: Vec::new() };
         let mut is_over = false;
         // The prompt itself may be a piece or an end; a prompt that casts doubt does so on the turn before.
         for at in prompt..=next.min(self.items.all.len() - 1) {
@@ -92,10 +92,11 @@ impl Cued<'_> {
             if at == next {
                 break;
             }
-            if item.conn != asker || !self.is_of(prompt, at) {
+            if !self.is_of(prompt, at) {
                 continue;
             }
-            let judged = !turn.doubted && (self.late || !is_over);
+            let is_asker = item.conn == asker;
+            let judged = is_asker && !turn.doubted && (self.late || !is_over);
             if let (true, Some(rest), Some(piece)) =
                 (judged, &turn.rest, item.text(&self.piece.1).filter(|_| item.is(&self.piece.0)))
             {
@@ -109,18 +110,31 @@ impl Cued<'_> {
                                     && piece.len() > start.len()
                                     && piece.ends_with(start)
                             });
-                        if begun || (is_clean && (rest.contains(piece) || ends_as_it_begins)) {
+                        let lossy: String = rest
+                            .chars()
+                            .zip(piece.chars())
+                            .map(|(whole, one)| if "?\u{fffd}".contains(one) { one } else { whole })
+                            .collect();
+                        let is_related = rest.contains(piece) || ends_as_it_begins || lossy == piece;
+                        if begun || (is_clean && is_related) {
                             turn.broken = Some(item.event);
                         }
                         None
                     }
                 };
             }
-            if item.is(&self.over) && !is_over {
+            let goes_on = turn.rest.as_ref().zip(script.as_ref()).is_some_and(|(rest, script)| {
+                self.each_response && script.calls_at(script.text.len() - rest.len())
+            });
+            if !item.is(&self.over) || goes_on {
+                continue;
+            }
+            turn.ends.push(at);
+            if is_asker && !is_over {
                 is_over = true;
                 let begun = turn.rest != whole;
                 let is_short = turn.rest.as_ref().is_some_and(|rest| !rest.is_empty());
-                if begun && is_short && ends && !self.late && !turn.doubted {
+                if (begun || is_clean) && is_short && ends && !self.late && !turn.doubted {
                     turn.broken = Some(item.event);
                     turn.rest = None;
                 }
@@ -136,6 +150,7 @@ pub(super) fn cued(rule: &rule::Cued, c: &Compile<'_>, items: &Items) -> Vec<Fin
         items,
         late: rule.late,
         anywhere: rule.anywhere,
+        each_response: rule.each_response,
         prompt: c.place(&rule.prompt),
         piece: c.place(&rule.piece),
         over: c.pattern(&rule.over),

@@ -223,6 +223,9 @@ pub struct Cued {
     /// Pieces may come behind the end: it is not judged whether all have come.
     #[serde(default)]
     pub late: bool,
+    /// `over` ends what the model says up to a call, and not the turn where a call follows.
+    #[serde(default)]
+    pub each_response: bool,
     /// Sent or received messages after which the turns that run in the session are not judged, such as a cancellation or an error.
     #[serde(default)]
     pub unsure: Vec<Pattern>,

@@ -59,7 +59,11 @@ refer!(Proportion {
 });
 refer!(Projection { parts: [message, asked, id, facts], ids: [], other: [cursor] });
 refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
-refer!(Cued { parts: [prompt, piece, key, over, unsure], ids: [decides], other: [anywhere, late] });
+refer!(Cued {
+    parts: [prompt, piece, key, over, unsure],
+    ids: [decides],
+    other: [anywhere, late, each_response]
+});
 refer!(Concatenation { parts: [piece, whole, key], ids: [decides], other: [loose] });
 refer!(Echo { parts: [request, reply, id], ids: [decides], other: [asked, told] });
 refer!(Series { parts: [message, key], ids: [complete, json], other: [part, total, text, same] });

@@ -1,5 +1,7 @@
 //! Running one case from beginning to end, with its sweep and repeats.
 
+use std::time::Instant;
+
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::barrier::About;
@@ -154,6 +156,11 @@ async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
         for name in &names {
             interpreter.await_quiet(name).await?;
         }
+    }
+    if let Some(linger) = loaded.case.beginning.linger {
+        let until = Instant::now() + linger;
+        while interpreter.receive_until(until).await? {}
+        interpreter.take_effect()?;
     }
     for name in &names {
         interpreter.expect_connected(name)?;

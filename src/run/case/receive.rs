@@ -194,7 +194,10 @@ impl Interpreter<'_> {
         if let Some(over) = over.filter(|_| !self.verdict.is_pending()) {
             self.verdict.postpone_the_end(Failure::new(Check::Limit, Verdict::Failed, over));
         }
-        let Incoming { payload, detail, at, .. } = incoming;
+        let Incoming { mut payload, detail, at, .. } = incoming;
+        if let (Some(locale), Payload::Text(text)) = (self.pseudolocale(), &mut payload) {
+            *text = locale.revert(text).as_ref().into();
+        }
         let index = self.log.next_index();
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
             probe.note_received(&name, index, text);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cue::pseudolocale::Pseudolocale;
 use crate::results::Check;
 use crate::run::case::context::StepScope;
 use crate::run::case::exchange::Purpose;
@@ -31,7 +32,8 @@ impl Interpreter<'_> {
         let text = self.cx.protocol.enclose_text(text.as_str().unwrap_or_default());
         for _ in 0..verb.count {
             self.leave_running(cx.client, verb.abandon);
-            self.send_text(cx.client, text.clone().into_owned(), Purpose::Stimulus).await?;
+            let shown = self.pseudolocale().map(|locale| locale.apply(&text).into_owned());
+            self.send_text(cx.client, text.clone().into_owned(), shown, Purpose::Stimulus).await?;
         }
         Ok(())
     }
@@ -52,10 +54,23 @@ impl Interpreter<'_> {
         purpose: Purpose,
     ) -> Result<(), Abort> {
         self.cx.protocol.spell(&mut message);
-        self.send_text(client, message.to_string(), purpose).await
+        let shown = self.pseudolocale().map(|locale| locale.apply_to_message(&message));
+        self.send_text(client, message.to_string(), shown, purpose).await
     }
 
-    async fn send_text(&mut self, client: &str, text: String, purpose: Purpose) -> Result<(), Abort> {
+    /// How texts are shown to the server.
+    pub(crate) fn pseudolocale(&self) -> Option<&Pseudolocale> {
+        self.cx.loaded.case.beginning.pseudolocale.as_ref()
+    }
+
+    /// Sends a text. `shown`: what the server gets in its place.
+    async fn send_text(
+        &mut self,
+        client: &str,
+        text: String,
+        shown: Option<String>,
+        purpose: Purpose,
+    ) -> Result<(), Abort> {
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
@@ -67,7 +82,7 @@ impl Interpreter<'_> {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
         let began = Instant::now();
-        let sent = connection.text(text.clone(), deadline).await;
+        let sent = connection.text(shown.unwrap_or_else(|| text.clone()), deadline).await;
         self.record_since(began, client, Payload::Text(text.into()));
         if sent.is_err() {
             self.note_broken(client).await?;
