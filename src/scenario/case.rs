@@ -215,6 +215,8 @@ pub struct Cut {
     pub after: Option<Value>,
     /// The server notices before the step is over.
     pub noticed: bool,
+    /// Steps that name no client are not about this one any more.
+    pub leaves: bool,
 }
 
 /// `send`.

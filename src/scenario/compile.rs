@@ -157,7 +157,7 @@ impl Compiler<'_> {
         } else if let Some(client) = given.close.take() {
             Verb::Close(client)
         } else if let Some(client) = given.drop.take() {
-            Verb::Drop(Cut { client, after: given.after.take(), noticed: given.noticed })
+            Verb::Drop(Cut { client, after: given.after.take(), noticed: given.noticed, leaves: false })
         } else if let Some(client) = given.stall.take() {
             Verb::Stall(client)
         } else if let Some(client) = given.unstall.take() {

@@ -63,7 +63,7 @@ pub struct Case {
     /// followed in it.
     #[serde(default)]
     pub suspend: Vec<String>,
-    /// `true`: what is done in it may be done before other cases, too, which begin with the same `open`: `frameproof run --preambles`.
+    /// `true`: what is done in it may be done before other cases, too, which begin with an `open`: `frameproof run --preambles`.
     #[serde(default)]
     pub preamble: bool,
     /// Preambles, by name (`*`: all), that this case is not run behind: it is about a server that has not seen such a thing yet.

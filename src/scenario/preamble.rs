@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::LoadedCase;
-use super::case::{Step, Verb};
+use super::case::{Common, Cut, Step, Verb};
 use super::file::Words;
 use crate::cue::pseudolocale::Pseudolocale;
 use crate::results::case_id;
@@ -32,7 +32,7 @@ pub struct Beginning {
 }
 
 impl LoadedCase {
-    /// Whether it makes sense to run this case behind a preamble: it is none itself, begins with the same `open`, is run once, and does not
+    /// Whether it makes sense to run this case behind a preamble: it is none itself, begins with an `open`, is run once, and does not
     /// say that it is not run behind this one.
     pub fn may_stand_behind(&self, preamble: &Self) -> bool {
         let (own, before) = (&self.case, &preamble.case);
@@ -42,7 +42,10 @@ impl LoadedCase {
             && own.rounds.sweep.is_none()
             && own.rounds.repeat.is_none()
             && before.beginning.pseudolocale.as_ref().is_none_or(|locale| self.can_be_shown(locale))
-            && own.steps.first().zip(before.steps.first()).is_some_and(|(one, other)| open_alike(one, other))
+            && own
+                .steps
+                .first()
+                .is_some_and(|step| matches!(step.verb, Verb::Open(_)) && step.common.when.is_none())
     }
 
     /// Whether there are texts of the model that the server can be shown in another way: none of the characters that stand for letters
@@ -61,7 +64,13 @@ impl LoadedCase {
     pub fn behind(&self, preamble: &Arc<Self>) -> Self {
         let before = &preamble.case;
         let mut case = self.case.clone();
-        case.steps.splice(0..1, before.steps.iter().cloned());
+        // Its client goes on in the case, or leaves it to others, or comes back in another way.
+        let leaves = match (case.steps.first(), before.steps.first()) {
+            (Some(own), Some(first)) if !open_alike(own, first) => leave(first),
+            _ => None,
+        };
+        let replaced = usize::from(leaves.is_none());
+        case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves));
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);
@@ -91,9 +100,15 @@ impl LoadedCase {
         if index < before {
             return (preamble, Cow::Borrowed(below));
         }
-        // The preamble's steps stand for the case's first one.
+        let own = self.case.steps.len() - before;
+        let written = self.document.value.pointer(&format!("{}/steps", self.pointer));
+        let written = written.and_then(Value::as_array).map_or(own, Vec::len);
+        // The preamble's steps stand for the case's first one, or its client leaves behind them.
+        let Some(index) = (index + written).checked_sub(before + own) else {
+            return (preamble, Cow::Borrowed("/preamble"));
+        };
         let rest = if rest.is_empty() { String::new() } else { format!("/{rest}") };
-        (self, Cow::Owned(format!("/steps/{}{rest}", index - before + 1)))
+        (self, Cow::Owned(format!("/steps/{index}{rest}")))
     }
 
     /// Whether a step, given by its pointer, is one of a preamble: it leads to where the case begins, and decides nothing.
@@ -124,6 +139,13 @@ fn open_alike(one: &Step, other: &Step) -> bool {
         (Verb::Open(one), Verb::Open(other)) => one == other && !is_conditional,
         _ => false,
     }
+}
+
+/// The client of an `open` leaves.
+fn leave(open: &Step) -> Option<Step> {
+    let Verb::Open(open) = &open.verb else { return None };
+    let cut = Cut { client: open.client.clone(), after: None, noticed: true, leaves: true };
+    Some(Step { verb: Verb::Drop(cut), common: Common::default() })
 }
 
 fn merge(all: &mut Vec<String>, more: &[String]) {

@@ -121,6 +121,23 @@ fn mistakes_in_preambles_are_errors() {
     assert!(shown.contains("there is no preamble"), "{shown}");
 }
 
+/// A case that begins in another way begins behind what another client has done: here the session has had a run that was aborted.
+#[test]
+fn a_case_that_opens_otherwise_is_run_behind_a_client_that_has_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = "resume/delta@abort";
+    let output = frameproof(folder.path(), &["run", "minicodex", case, "--trace", "t.ndjson"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    let at = |what: &str| trace.find(what).unwrap_or_else(|| panic!("no {what} in {trace}"));
+    assert!(at(r#"\"type\":\"abort\""#) < at(r#""how":"dropped""#), "{trace}");
+    assert_eq!(trace.matches("\"kind\":\"open\"").count(), 6, "{trace}");
+    // What fails in the case is shown in the case's own file.
+    let (code, shown) = run(&["run", "minicodex", case, "--fault", "replay-changes-text"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("at scenarios/minicodex/resume.yaml:62"), "{shown}");
+}
+
 /// The words are said before the cue, and the scripted model still finds it.
 #[test]
 fn a_long_text_is_said_before_every_cue() {

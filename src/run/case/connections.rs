@@ -78,6 +78,11 @@ impl Connections {
         self.first.as_deref()
     }
 
+    /// Who is opened next is the first one, if this client was.
+    pub fn leave(&mut self, name: &str) {
+        self.first.take_if(|first| first == name);
+    }
+
     /// Connects a client in a session. After a refusal the client is there all the same, with its connection ended.
     pub async fn connect(
         &mut self,

@@ -244,6 +244,9 @@ impl Interpreter<'_> {
         }
         self.record(&name, Payload::End(End::Dropped));
         self.client(&name)?.disconnect();
+        if verb.leaves {
+            self.conns.leave(&name);
+        }
         Ok(())
     }
 
