@@ -68,6 +68,7 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
             not_behind: given.not_behind,
             words: given.words,
             pseudolocale: given.pseudolocale,
+            pipelined: given.pipelined,
             linger,
         },
         steps,

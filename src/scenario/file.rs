@@ -73,6 +73,9 @@ pub struct Case {
     pub words: Option<Words>,
     /// The texts of cues as the server is shown them: with other letters, which whoever judges the server does not see.
     pub pseudolocale: Option<Pseudolocale>,
+    /// `true`: each message is sent right behind the query of the protocol's barrier, before that is answered.
+    #[serde(default)]
+    pub pipelined: bool,
     /// How long the connections stay open when the steps are done, for what the server says late (at most one minute).
     pub linger: Option<String>,
     /// The steps.

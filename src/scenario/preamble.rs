@@ -27,6 +27,8 @@ pub struct Beginning {
     pub words: Option<Words>,
     /// The texts of cues as the server is shown them.
     pub pseudolocale: Option<Pseudolocale>,
+    /// Each message is sent right behind a query.
+    pub pipelined: bool,
     /// How long the connections stay open at the end.
     pub linger: Option<Duration>,
 }
@@ -41,6 +43,7 @@ impl LoadedCase {
             && !excludes
             && own.rounds.sweep.is_none()
             && own.rounds.repeat.is_none()
+            && (own.settle || !before.beginning.pipelined)
             && before.beginning.pseudolocale.as_ref().is_none_or(|locale| self.can_be_shown(locale))
             && own
                 .steps
@@ -77,6 +80,7 @@ impl LoadedCase {
         merge(&mut case.suspend, &before.suspend);
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
         case.beginning.pseudolocale = before.beginning.pseudolocale.clone().or(case.beginning.pseudolocale);
+        case.beginning.pipelined |= before.beginning.pipelined;
         case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());
         Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() }

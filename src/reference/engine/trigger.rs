@@ -11,6 +11,8 @@ use serde_json::Value;
 const LONG: usize = 1024;
 /// How long ago the client's last message was, for what is called late.
 const LATE: Duration = Duration::from_millis(100);
+/// Between two messages of which the second comes right behind the first. An answer and the message that follows it take longer.
+const AT_ONCE: Duration = Duration::from_micros(50);
 
 /// At which moments of a session a defect strikes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,11 +56,13 @@ pub enum Trigger {
     ParallelCalls,
     /// When the client's last message has a text that is empty or white space.
     Blank,
+    /// When the client's last message came right behind another one.
+    Pipelined,
 }
 
 impl Trigger {
     /// All triggers, by name and what they mean.
-    pub const ALL: [(Self, &'static str, &'static str); 19] = [
+    pub const ALL: [(Self, &'static str, &'static str); 20] = [
         (Self::Always, "always", "at every moment"),
         (Self::FirstTurn, "first-turn", "until the second turn begins"),
         (Self::SecondTurn, "second-turn", "from the second turn on"),
@@ -78,6 +82,7 @@ impl Trigger {
         (Self::OtherSession, "other-session", "in every session but the server's first"),
         (Self::ParallelCalls, "parallel-calls", "while two calls or more wait for approval or run"),
         (Self::Blank, "blank", "when a text in the client's last message is empty or white space"),
+        (Self::Pipelined, "pipelined", "when the client's last message came within 50 µs of the one before"),
     ];
 
     /// The trigger of this name.
@@ -149,6 +154,7 @@ struct Message {
     length: usize,
     blank: bool,
     again: bool,
+    pipelined: bool,
 }
 
 /// A message says here of which kind it is.
@@ -280,12 +286,15 @@ impl Moment {
         let body = is_read.then(|| serde_json::from_slice::<Value>(bytes).unwrap_or_default());
         self.with(|state| {
             let again = body.as_ref().is_some_and(|body| !state.kinds.insert(kind_of(body)));
+            let at = Instant::now();
+            let pipelined = state.message.is_some_and(|before| at.duration_since(before.at) < AT_ONCE);
             state.message = Some(Message {
-                at: Instant::now(),
+                at,
                 ascii: bytes.is_ascii(),
                 length: bytes.len(),
                 blank: body.as_ref().is_some_and(has_blank),
                 again,
+                pipelined,
             });
         });
     }
@@ -322,6 +331,7 @@ impl Moment {
                 }
                 Trigger::ParallelCalls => state.asking + state.running >= 2,
                 Trigger::Blank => message.is_some_and(|message| message.blank),
+                Trigger::Pipelined => message.is_some_and(|message| message.pipelined),
             }
         })
     }

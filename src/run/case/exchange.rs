@@ -149,12 +149,36 @@ impl Interpreter<'_> {
         Ok(None)
     }
 
+    /// Sends a message right behind the query of the barrier, so that the server may read both at once, and takes its answer out of the queue.
+    pub(crate) async fn send_behind_query(&mut self, client: &str, message: Value) -> Result<(), Abort> {
+        let protocol = Arc::clone(&self.cx.protocol);
+        let query = protocol.extension.barrier_query();
+        match self.query_before(client, query, Some(&Value::Null), Some(message)).await? {
+            // Why the connection has ended is for the steps that follow to judge.
+            Some((why, covers)) if !self.client(client)?.has_ended() => {
+                self.fail_step(&covers, why, None, None)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Does a correlated query, with these values of its templates. `None`: it was answered; else why not, and the requirements that this breaks.
     pub(crate) async fn query(
         &mut self,
         client: &str,
         steps: &[Exchange],
         with: Option<&Value>,
+    ) -> Result<Option<(Statement, Vec<String>)>, Abort> {
+        self.query_before(client, steps, with, None).await
+    }
+
+    /// As [`Self::query`]; a message of the case follows the first one of the query at once.
+    async fn query_before(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+        with: Option<&Value>,
+        mut message_behind: Option<Value>,
     ) -> Result<Option<(Statement, Vec<String>)>, Abort> {
         let waiting = std::mem::take(&mut self.client(client)?.inbox.queue);
         let mut kept: Vec<Received> = Vec::new();
@@ -165,6 +189,9 @@ impl Interpreter<'_> {
                 let message = self.expand_message(message, with)?;
                 sent.clone_from(&message);
                 self.send_json(client, message, Purpose::Housekeeping).await?;
+                if let Some(behind) = message_behind.take() {
+                    self.send_json(client, behind, Purpose::Stimulus).await?;
+                }
             }
             if step.expect.is_none() {
                 continue;

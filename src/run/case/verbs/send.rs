@@ -22,9 +22,23 @@ impl Interpreter<'_> {
         for _ in 0..verb.count {
             let message = self.expand_message(&verb.message, None)?;
             self.leave_running(cx.client, verb.abandon);
-            self.send_json(cx.client, message, Purpose::Stimulus).await?;
+            if self.is_pipelined(cx.client)? {
+                self.send_behind_query(cx.client, message).await?;
+            } else {
+                self.send_json(cx.client, message, Purpose::Stimulus).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether what this client sends comes right behind a query, which it can read the answer to.
+    fn is_pipelined(&mut self, client: &str) -> Result<bool, Abort> {
+        let asks = self.cx.protocol.extension.barrier.as_ref().is_some_and(|barrier| barrier.per().is_none());
+        if !self.cx.loaded.case.beginning.pipelined || !asks {
+            return Ok(false);
+        }
+        let client = self.client(client)?;
+        Ok(client.is_opened() && client.is_connected() && !client.is_stalled() && client.is_understood())
     }
 
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
