@@ -96,8 +96,9 @@ impl Cued {
             None => (!self.turns.may_have_forgotten(place), true),
             // Where text may come behind the end, it is known to be whole, or not to come.
             Some(before) => {
+                let is_doubted = before.doubts != doubts;
                 let is_clean = !self.late || before.is_complete();
-                ((is_clean || before.doubts != doubts) && before.is_over_for(seen.conn), is_clean)
+                ((is_clean || is_doubted) && before.is_over_for(seen.conn), is_clean && !is_doubted)
             }
         };
         let script = if clear { cue::script(text) } else { None };
@@ -133,6 +134,16 @@ impl Cued {
         turn.script = None;
     }
 
+    /// A piece without a text, which breaks other rules: nobody knows what it would say.
+    fn misspell(&mut self, seen: &Observation<'_>, key: Option<&str>) {
+        let (place, _) = self.place(seen);
+        if let Some(turn) = self.turns.get(place, key)
+            && turn.asker == seen.conn
+        {
+            turn.script = None;
+        }
+    }
+
     fn end(&mut self, seen: &Observation<'_>, key: Option<&str>, tally: &mut Tally) {
         let ((place, doubts), late, each_response) = (self.place(seen), self.late, self.each_response);
         let Some(turn) = self.turns.get(place, key) else { return };
@@ -146,9 +157,10 @@ impl Cued {
             return;
         }
         turn.ended = Some(seen.opened);
-        let known = turn.is_clean || turn.said > 0;
-        let script = turn.script.as_ref().filter(|_| known && turn.doubts == doubts);
-        if let Some(script) = script.filter(|script| !late && script.ends && turn.said < script.text.len()) {
+        // Where it ends before a call, or behind it, or in silence, other rules say what is missing.
+        let begun =
+            turn.script.as_ref().filter(|_| turn.said > 0 && !turn.goes_on() && turn.doubts == doubts);
+        if let Some(script) = begun.filter(|script| !late && script.ends && turn.said < script.text.len()) {
             let message = "the turn has ended before all that the model says has come".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {
                 violation.expected = script.text.get(turn.said..).map(Into::into);
@@ -186,10 +198,11 @@ impl Monitor for Cued {
         {
             self.begin(seen, text, begins.as_deref());
         }
-        if seen.is(&self.piece.0)
-            && let Some(piece) = text(&self.piece.1)
-        {
-            self.say(seen, piece, follows.as_deref(), tally);
+        if seen.is(&self.piece.0) {
+            match text(&self.piece.1) {
+                Some(piece) => self.say(seen, piece, follows.as_deref(), tally),
+                None => self.misspell(seen, follows.as_deref()),
+            }
         }
         if seen.is(&self.over) {
             self.end(seen, follows.as_deref(), tally);

@@ -77,6 +77,7 @@ impl Cued<'_> {
             let turn = self.turn(before);
             is_clean = !self.late || turn.rest.is_some_and(|rest| rest.is_empty());
             clear = (is_clean || turn.doubted) && self.is_over(&turn.ends, before, prompt);
+            is_clean &= !turn.doubted;
         }
         let text = self.prompt(&self.items.all[prompt]).unwrap_or_default();
         let script = if clear { cue::script(&text) } else { None };
@@ -96,6 +97,9 @@ impl Cued<'_> {
                 continue;
             }
             let is_asker = item.conn == asker;
+            if is_asker && item.is(&self.piece.0) && item.text(&self.piece.1).is_none() {
+                turn.rest = None;
+            }
             let judged = is_asker && !turn.doubted && (self.late || !is_over);
             if let (true, Some(rest), Some(piece)) =
                 (judged, &turn.rest, item.text(&self.piece.1).filter(|_| item.is(&self.piece.0)))
@@ -123,10 +127,12 @@ impl Cued<'_> {
                     }
                 };
             }
-            let goes_on = turn.rest.as_ref().zip(script.as_ref()).is_some_and(|(rest, script)| {
-                self.each_response && script.calls_at(script.text.len() - rest.len())
-            });
-            if !item.is(&self.over) || goes_on {
+            let calls = turn
+                .rest
+                .as_ref()
+                .zip(script.as_ref())
+                .is_some_and(|(rest, script)| script.calls_at(script.text.len() - rest.len()));
+            if !item.is(&self.over) || (self.each_response && calls) {
                 continue;
             }
             turn.ends.push(at);
@@ -134,7 +140,7 @@ impl Cued<'_> {
                 is_over = true;
                 let begun = turn.rest != whole;
                 let is_short = turn.rest.as_ref().is_some_and(|rest| !rest.is_empty());
-                if (begun || is_clean) && is_short && ends && !self.late && !turn.doubted {
+                if begun && !calls && is_short && ends && !self.late && !turn.doubted {
                     turn.broken = Some(item.event);
                     turn.rest = None;
                 }

@@ -229,7 +229,7 @@ pub struct Cued {
     /// Sent or received messages after which the turns that run in the session are not judged, such as a cancellation or an error.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
-    /// Violated when another text comes, or when text is missing at the end. Exercised by each piece.
+    /// Violated when another text comes, or when text is missing at the end, but for what follows a call. Exercised by each piece.
     pub decides: Ids,
 }
 

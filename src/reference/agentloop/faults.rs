@@ -53,7 +53,7 @@ faults! {
     FailureFinishes "failure-finishes" "A failed turn ends with agent_finished." ["AL-SEQ-9"];
     StuckAfterError "stuck-after-error" "After a failed turn no other one starts." ["AL-SEQ-10"];
     StuckAfterMessage "stuck-after-message" "After a failure that a system message reports no other turn starts." ["AL-SEQ-10"];
-    KeepsFailedText "keeps-failed-text" "The next turn begins with the text of a failed one." ["AL-SEQ-10"];
+    KeepsFailedText "keeps-failed-text" "The next turn begins with the text of a failed one." ["AL-RI-5", "AL-SEQ-10"];
     FailsTwice "fails-twice" "A failure is reported by two errors." ["AL-ERR-6"];
     LoadingAsText "loading-as-text" "loading is a string." ["AL-LS-1"];
     CommandAsText "command-as-text" "approval_request shows the command as one string." ["AL-AP-1"];

@@ -53,7 +53,7 @@ faults! {
     RunIdOfAnotherRun "run-id-of-another-run" "assistant_text has the run_id of another run." ["MC-ENV-6"];
     TimeWithoutOffset "time-without-offset" "ts has no offset." ["MC-ENV-8"];
     TextUnderAnotherName "text-under-another-name" "assistant_text has content instead of text." ["MC-TI-2"];
-    ReasoningAsText "reasoning-as-text" "Reasoning is sent as assistant_text." ["MC-SES-4"];
+    ReasoningAsText "reasoning-as-text" "Reasoning is sent as assistant_text." ["MC-SES-4", "MC-TI-11"];
     NoUserText "no-user-text" "The user's text is not sent as an event." ["MC-SNP-7", "MC-SNP-9", "MC-TI-10"];
     AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["MC-TI-11"];
     CallIdsRepeat "call-ids-repeat" "All tool calls have the same call_id." ["MC-TI-9"];
