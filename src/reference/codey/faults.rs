@@ -61,12 +61,12 @@ faults! {
     PiecesPileUp "pieces-pile-up" "Each TextDelta repeats the text so far." ["CO-TX-2"];
     LosesPieces "loses-pieces" "One piece of a longer answer is missing." ["CO-TX-2"];
     LosesSigns "loses-signs" "Control characters are lost from the text." ["CO-TX-2"];
-    SwapsPieces "swaps-pieces" "In a longer answer two pieces are swapped." ["CO-TX-3"];
-    SwapsTheLast "swaps-the-last" "In a longer answer the last two pieces are swapped." ["CO-TX-3"];
-    SwapsAfterTools "swaps-after-tools" "In an answer after a tool the first two pieces are swapped." ["CO-TX-3"];
+    SwapsPieces "swaps-pieces" "In a longer answer two pieces are swapped." ["CO-TX-2", "CO-TX-3"];
+    SwapsTheLast "swaps-the-last" "In a longer answer the last two pieces are swapped." ["CO-TX-2", "CO-TX-3"];
+    SwapsAfterTools "swaps-after-tools" "In an answer after a tool the first two pieces are swapped." ["CO-TX-2", "CO-TX-3"];
     WholeAnswers "whole-answers" "An answer comes as one TextDelta." ["CO-TX-4"];
     ThoughtIsList "thought-is-list" "content of ThinkingDelta is a list." ["CO-TX-5"];
-    ThinksAloud "thinks-aloud" "Thinking is sent as TextDelta." ["CO-TX-6"];
+    ThinksAloud "thinks-aloud" "Thinking is sent as TextDelta." ["CO-TX-2", "CO-TX-6"];
     SpeaksAfterFailure "speaks-after-failure" "Text comes 250 ms after a failed turn." ["CO-TX-8"];
     TextAfterFinished "text-after-finished" "Text comes after Finished." ["CO-TX-8"];
     TextAfterCancelled "text-after-cancelled" "Text comes after the Finished of a cancelled turn." ["CO-TX-8"];
