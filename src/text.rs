@@ -21,6 +21,35 @@ pub(crate) fn listed(names: impl ExactSizeIterator<Item = impl AsRef<str>>, most
     if more > 0 { format!("{text} and {more} more") } else { text }
 }
 
+/// The escape with which a JSON string goes on: in how many bytes it is written, and the character. `slash`: how a backslash is written, twice
+/// in JSON that is a string of JSON.
+pub(crate) fn json_escape(text: &[u8], slash: &[u8]) -> Option<(usize, char)> {
+    let code = text.strip_prefix(slash)?;
+    let unit = |code: &[u8]| {
+        let digits = code.strip_prefix(b"u")?.get(..4)?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (short, long) = (slash.len() + 1, slash.len() + 5);
+    let known = match code.first()? {
+        b'u' => {
+            let first = unit(code)?;
+            if let Some(c) = char::from_u32(first.into()) {
+                return Some((long, c));
+            }
+            let second = unit(code.get(5..)?.strip_prefix(slash)?)?;
+            return Some((2 * long, char::decode_utf16([first, second]).next()?.ok()?));
+        }
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        other @ (b'"' | b'/') => char::from(*other),
+        _ => return code.starts_with(slash).then_some((2 * slash.len(), '\\')),
+    };
+    Some((short, known))
+}
+
 /// Whether a byte may be in a token of HTTP, such as the name of a header (RFC 9110, 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)

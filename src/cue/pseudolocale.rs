@@ -6,13 +6,13 @@
 
 use std::borrow::Cow;
 use std::iter;
-use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CLOSE, Cue, OPEN, RESULTS, Step, USER_TEXT};
+use crate::text::json_escape;
 
 /// What is put between the letters of a long text. ASCII, so that nothing but the length is unusual; not a character of any id.
 const FILLER: char = '`';
@@ -131,8 +131,8 @@ impl Pseudolocale {
     }
 
     /// A frame as it is shown to the server: with other texts in its cues.
-    pub(crate) fn apply<'f>(&self, frame: &'f str) -> Cow<'f, str> {
-        self.cues(frame, |step| self.disguise(step))
+    pub(crate) fn apply(&self, frame: &str) -> String {
+        around_cues(frame, str::to_owned, |cue| with_steps(cue, |step| self.disguise(step)))
     }
 
     /// A client's message as it is shown to the server.
@@ -141,41 +141,16 @@ impl Pseudolocale {
         for field in &self.fields {
             if let Some(Value::String(text)) = shown.pointer_mut(field) {
                 let letters = text.chars().count();
-                *text = outside_cues(text, |part| self.other_text(part, letters));
+                *text = around_cues(text, |part| self.other_text(part, letters), str::to_owned);
             }
         }
-        self.apply(&shown.to_string()).into_owned()
+        self.apply(&shown.to_string())
     }
 
     /// A frame of the server as it is judged.
-    pub(crate) fn revert<'f>(&self, frame: &'f str) -> Cow<'f, str> {
-        let frame = match self.letters_again(frame) {
-            Cow::Borrowed(frame) => return self.cues(frame, |step| self.reveal(step)),
-            Cow::Owned(frame) => frame,
-        };
-        Cow::Owned(self.cues(&frame, |step| self.reveal(step)).into_owned())
-    }
-
-    /// A frame whose cues have other steps. What only looks like a cue stays.
-    fn cues<'f>(&self, frame: &'f str, change: impl Fn(&mut Step)) -> Cow<'f, str> {
-        let mut changed = String::new();
-        let mut done = 0;
-        while let Some(Range { start, end }) = next_cue(frame, done) {
-            changed += &frame[done..start];
-            match Cue::find(&frame[start..end]) {
-                Ok(Some(mut cue)) => {
-                    cue.turn.iter_mut().for_each(&change);
-                    changed += &cue.encode();
-                }
-                Ok(None) | Err(_) => changed += &frame[start..end],
-            }
-            done = end;
-        }
-        if done == 0 {
-            return Cow::Borrowed(frame);
-        }
-        changed += &frame[done..];
-        Cow::Owned(changed)
+    pub(crate) fn revert(&self, frame: &str) -> String {
+        let frame = self.letters_again(frame);
+        around_cues(&frame, str::to_owned, |cue| with_steps(cue, |step| self.reveal(step)))
     }
 
     fn disguise(&self, step: &mut Step) {
@@ -236,23 +211,44 @@ impl Pseudolocale {
     /// The inside of a JSON string.
     fn string_again(&self, mut string: &str, nested: bool, out: &mut String) {
         while let Some(first) = string.chars().next() {
-            let (length, one) = escaped(string, nested).unwrap_or((first.len_utf8(), Some(first)));
+            let slash = if nested && string.starts_with(r"\\") { r"\\" } else { r"\" };
+            let (length, one) = match json_escape(string.as_bytes(), slash.as_bytes()) {
+                Some(escape) => escape,
+                // A backslash alone, where the text only looks like JSON.
+                None if first == '\\' => (slash.len(), first),
+                None => (first.len_utf8(), first),
+            };
             let (written, behind) = string.split_at(length.min(string.len()));
-            match one.map(|one| (one, self.letter(one))) {
-                Some((one, Some(letter))) if letter != one => out.push(letter),
-                Some((_, None)) => {}
-                _ => out.push_str(written),
+            match self.letter(one) {
+                Some(letter) if letter != one => out.push(letter),
+                Some(_) => out.push_str(written),
+                None => {}
             }
             string = behind;
         }
     }
 }
 
-/// The next cue of a frame.
-fn next_cue(frame: &str, from: usize) -> Option<Range<usize>> {
-    let start = from + frame[from..].find(OPEN)?;
-    let end = start + frame[start..].find(CLOSE)? + CLOSE.len();
-    Some(start..end)
+/// A text whose cues, and what is around them, are others.
+fn around_cues(text: &str, around: impl Fn(&str) -> String, cue: impl Fn(&str) -> String) -> String {
+    let mut changed = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(OPEN)
+        && let Some(length) = rest[start..].find(CLOSE)
+    {
+        let end = start + length + CLOSE.len();
+        changed += &around(&rest[..start]);
+        changed += &cue(&rest[start..end]);
+        rest = &rest[end..];
+    }
+    changed + &around(rest)
+}
+
+/// A cue with other steps. What only looks like a cue stays.
+fn with_steps(text: &str, change: impl Fn(&mut Step)) -> String {
+    let Ok(Some(mut cue)) = Cue::find(text) else { return text.to_owned() };
+    cue.turn.iter_mut().for_each(change);
+    cue.encode()
 }
 
 /// The texts of a step that a server hands on.
@@ -275,18 +271,6 @@ fn other(letters: &[(char, char)], one: char) -> char {
     letters.iter().find(|(letter, _)| *letter == one).map_or(one, |(_, other)| *other)
 }
 
-/// A text that is changed but for its cues.
-fn outside_cues(text: &str, change: impl Fn(&str) -> String) -> String {
-    let mut changed = String::new();
-    let mut done = 0;
-    while let Some(Range { start, end }) = next_cue(text, done) {
-        changed += &change(&text[done..start]);
-        changed += &text[start..end];
-        done = end;
-    }
-    changed + &change(&text[done..])
-}
-
 /// A text that is changed but for the places in which the model puts what tools returned and what the user said.
 fn outside_blanks(text: &str, change: impl Fn(&str) -> String) -> String {
     let parts = text
@@ -307,34 +291,6 @@ fn string_end(string: &str) -> usize {
         }
     }
     string.len()
-}
-
-/// The escape with which a string begins: how many bytes it is written in, and the character, if it is one that can stand for a
-/// letter.
-fn escaped(string: &str, nested: bool) -> Option<(usize, Option<char>)> {
-    let slash = if nested && string.starts_with(r"\\") { r"\\" } else { r"\" };
-    let code = string.strip_prefix(slash)?;
-    if code.starts_with(slash) {
-        return Some((2 * slash.len(), None));
-    }
-    let unit = |digits: &str| u16::from_str_radix(digits.get(..4)?, 16).ok();
-    let short = slash.len() + 1;
-    let units = code.strip_prefix('u').and_then(|digits| {
-        let low = digits.get(4..).and_then(|rest| rest.strip_prefix(slash)?.strip_prefix('u'));
-        Some((unit(digits)?, low.and_then(unit)))
-    });
-    let long = slash.len() + "uXXXX".len();
-    Some(match (code.as_bytes().first(), units) {
-        (Some(b'n'), _) => (short, Some('\n')),
-        (Some(b't'), _) => (short, Some('\t')),
-        (_, Some((one, _))) if char::from_u32(one.into()).is_some() => (long, char::from_u32(one.into())),
-        (_, Some((high, Some(low)))) => {
-            (2 * long, char::decode_utf16([high, low]).next().and_then(Result::ok))
-        }
-        (Some(one), _) if br#""\/bfr"#.contains(one) => (short, None),
-        // A backslash alone, where the text only looks like JSON.
-        (_, _) => (slash.len(), None),
-    })
 }
 
 #[cfg(test)]
@@ -404,6 +360,7 @@ mod tests {
             "{\n \"a\":\"e\\\\nt\"}",
             "outside strings it is white space"
         );
+        assert_eq!(blank.revert(r#"{"a":"[\\\n"}"#), r#"{"a":"[\\e"}"#, "what only looks like JSON in JSON");
     }
 
     #[test]
@@ -431,7 +388,7 @@ mod tests {
         #[test]
         fn any_frame_is_taken(frame in any::<String>(), which in 0_usize..3) {
             let locale = locale(ALPHABETS[which]);
-            let once = locale.revert(&frame).into_owned();
+            let once = locale.revert(&frame);
             prop_assert!(once.len() <= frame.len() + 1_000);
         }
     }

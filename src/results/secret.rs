@@ -5,6 +5,8 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
+use crate::text;
+
 /// From this length on the case of letters makes no difference: nothing else is spelt alike by chance.
 const UNAMBIGUOUS: usize = 8;
 /// The shortest beginning of a secret that is masked where a text was cut, in bytes.
@@ -131,33 +133,7 @@ impl View {
 
 /// `\n`, `\"`, `\u0041`, and a pair of surrogates.
 fn json_escape(text: &[u8]) -> Option<Read> {
-    let unit = |text: &[u8]| -> Option<u32> {
-        let digits = text.strip_prefix(b"\\u")?.get(..4)?;
-        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    if *text.first()? != b'\\' {
-        return None;
-    }
-    let known = match text.get(1)? {
-        b'u' => {
-            let first = unit(text)?;
-            if let Some(c) = char::from_u32(first) {
-                return Some(Read::of(c, 6));
-            }
-            let second = unit(text.get(6..)?)?;
-            let is_pair = (0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second);
-            let code = is_pair.then(|| 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))?;
-            return Some(Read::of(char::from_u32(code)?, 12));
-        }
-        b'n' => '\n',
-        b't' => '\t',
-        b'r' => '\r',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        other @ (b'"' | b'\\' | b'/') => char::from(*other),
-        _ => return None,
-    };
-    Some(Read::of(known, 2))
+    text::json_escape(text, b"\\").map(|(length, c)| Read::of(c, length))
 }
 
 /// `%41`; of what is not ASCII each byte is written apart.

@@ -16,6 +16,14 @@ fn text_of(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
+/// What passes on the wire in a case of minicodex that passes.
+fn trace_of(case: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(folder.path(), &["run", "minicodex", case, "--trace", "t.ndjson"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace")
+}
+
 /// The case finds nothing on a server that is wrong only after a denial; behind a denial it does.
 #[test]
 fn a_fault_that_strikes_after_a_denial_is_found_behind_one() {
@@ -103,6 +111,12 @@ fn mistakes_in_preambles_are_errors() {
         ),
         (format!("    not-behind: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:10"),
         (format!("    words: {{ text: x, times: 0 }}\n{steps}"), "between 1 and 10,000", "f.yaml:10"),
+        (format!("    linger: 90s\n{steps}"), "`linger` is at most 60s", "f.yaml:10"),
+        (
+            format!("    pseudolocale: {{ alphabet: long, fields: [text] }}\n{steps}"),
+            "a field is a JSON Pointer",
+            "f.yaml:10",
+        ),
         (
             format!("    turns: {{ preamble: [{{ say: [y] }}] }}\n{steps}"),
             "`preamble` means one thing in f/c",
@@ -124,11 +138,8 @@ fn mistakes_in_preambles_are_errors() {
 /// A case that begins in another way begins behind what another client has done: here the session has had a run that was aborted.
 #[test]
 fn a_case_that_opens_otherwise_is_run_behind_a_client_that_has_left() {
-    let folder = tempfile::tempdir().expect("a folder");
     let case = "resume/delta@abort";
-    let output = frameproof(folder.path(), &["run", "minicodex", case, "--trace", "t.ndjson"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
-    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    let trace = trace_of(case);
     let at = |what: &str| trace.find(what).unwrap_or_else(|| panic!("no {what} in {trace}"));
     assert!(at(r#"\"type\":\"abort\""#) < at(r#""how":"dropped""#), "{trace}");
     assert_eq!(trace.matches("\"kind\":\"open\"").count(), 6, "{trace}");
@@ -141,11 +152,7 @@ fn a_case_that_opens_otherwise_is_run_behind_a_client_that_has_left() {
 /// The words are said before the cue, and the scripted model still finds it.
 #[test]
 fn a_long_text_is_said_before_every_cue() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["run", "minicodex", "streaming/text-turn@long-words", "--trace", "t.ndjson"];
-    let output = frameproof(folder.path(), &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
-    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    let trace = trace_of("streaming/text-turn@long-words");
     let long = trace.lines().filter(|line| line.contains(&"Grüße, 你好 😀. ".repeat(200))).count();
     assert!(long >= 2, "{long} lines with the words");
 }
@@ -172,11 +179,7 @@ fn texts_of_other_kinds_and_late_looks_find_what_a_case_alone_does_not() {
 /// The server is shown other texts, and what is judged, told and recorded has those of the case.
 #[test]
 fn texts_are_told_as_the_case_has_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["run", "minicodex", "streaming/text-turn@non-ascii-texts", "--trace", "t.ndjson"];
-    let output = frameproof(folder.path(), &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
-    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+    let trace = trace_of("streaming/text-turn@non-ascii-texts");
     assert!(trace.contains("Please say something. [[cue:"), "{trace}");
     let received: Vec<&str> = trace.lines().filter(|line| line.contains("assistant_text")).collect();
     assert!(

@@ -147,7 +147,8 @@ impl Cued {
     fn end(&mut self, seen: &Observation<'_>, key: Option<&str>, tally: &mut Tally) {
         let ((place, doubts), late, each_response) = (self.place(seen), self.late, self.each_response);
         let Some(turn) = self.turns.get(place, key) else { return };
-        if each_response && turn.goes_on() {
+        let goes_on = turn.goes_on();
+        if each_response && goes_on {
             return;
         }
         if turn.over_on.len() < CONNECTIONS && !turn.over_on.contains(&seen.conn) {
@@ -158,8 +159,7 @@ impl Cued {
         }
         turn.ended = Some(seen.opened);
         // Where it ends before a call, or behind it, or in silence, other rules say what is missing.
-        let begun =
-            turn.script.as_ref().filter(|_| turn.said > 0 && !turn.goes_on() && turn.doubts == doubts);
+        let begun = turn.script.as_ref().filter(|_| turn.said > 0 && !goes_on && turn.doubts == doubts);
         if let Some(script) = begun.filter(|script| !late && script.ends && turn.said < script.text.len()) {
             let message = "the turn has ended before all that the model says has come".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {

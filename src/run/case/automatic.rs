@@ -105,18 +105,17 @@ impl Interpreter<'_> {
     }
 
     /// Sends a message that belongs to no step. A connection that is gone, or on which half a frame was written, has none.
-    async fn send_aside(&mut self, due: &Due, mut message: Value) -> Result<(), Abort> {
+    async fn send_aside(&mut self, due: &Due, message: Value) -> Result<(), Abort> {
         let (name, number) = (due.client.as_str(), due.number);
         let deadline = self.deadline(None);
-        self.cx.protocol.spell(&mut message);
+        let (text, shown) = self.written(message);
         let client = self.client(name)?;
         if client.number() != Some(number) || client.has_ended() || !client.is_understood() {
             return Ok(());
         }
         let Some(link) = client.link() else { return Ok(()) };
-        let text = message.to_string();
         let began = Instant::now();
-        let sent = link.text(text.clone(), deadline).await;
+        let sent = link.text(shown.unwrap_or_else(|| text.clone()), deadline).await;
         let index = self.log.next_index();
         self.record_since(began, name, Payload::Text(text.into()));
         self.log.note_automatic(index);

@@ -476,6 +476,11 @@ impl Client {
         self.inbox.pongs.push(Arc::clone(text));
     }
 
+    /// A query of its can be answered, and it reads the answer.
+    pub fn can_ask(&self) -> bool {
+        self.is_opened() && !self.is_stalled() && !self.has_ended() && self.is_understood()
+    }
+
     /// What it sends now can be understood: it has written no half frame, and nothing that is forbidden.
     pub fn is_understood(&self) -> bool {
         self.standing().is_none_or(|standing| standing == Standing::Clear)

@@ -176,7 +176,7 @@ async fn settle(interpreter: &mut Interpreter<'_>, names: &[String]) -> Result<(
         if !client.is_connected() {
             continue;
         }
-        if client.is_opened() && !client.is_stalled() && !client.has_ended() && client.is_understood() {
+        if client.can_ask() {
             interpreter.step.client.clone_from(name);
             interpreter.barrier(name, About::Everything).await?;
         } else {

@@ -196,7 +196,7 @@ impl Interpreter<'_> {
         }
         let Incoming { mut payload, detail, at, .. } = incoming;
         if let (Some(locale), Payload::Text(text)) = (self.pseudolocale(), &mut payload) {
-            *text = locale.revert(text).as_ref().into();
+            *text = locale.revert(text).into();
         }
         let index = self.log.next_index();
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {

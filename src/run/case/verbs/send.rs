@@ -34,11 +34,7 @@ impl Interpreter<'_> {
     /// Whether what this client sends comes right behind a query, which it can read the answer to.
     fn is_pipelined(&mut self, client: &str) -> Result<bool, Abort> {
         let asks = self.cx.protocol.extension.barrier.as_ref().is_some_and(|barrier| barrier.per().is_none());
-        if !self.cx.loaded.case.beginning.pipelined || !asks {
-            return Ok(false);
-        }
-        let client = self.client(client)?;
-        Ok(client.is_opened() && client.is_connected() && !client.is_stalled() && client.is_understood())
+        Ok(self.cx.loaded.case.beginning.pipelined && asks && self.client(client)?.can_ask())
     }
 
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
@@ -46,7 +42,7 @@ impl Interpreter<'_> {
         let text = self.cx.protocol.enclose_text(text.as_str().unwrap_or_default());
         for _ in 0..verb.count {
             self.leave_running(cx.client, verb.abandon);
-            let shown = self.pseudolocale().map(|locale| locale.apply(&text).into_owned());
+            let shown = self.pseudolocale().map(|locale| locale.apply(&text));
             self.send_text(cx.client, text.clone().into_owned(), shown, Purpose::Stimulus).await?;
         }
         Ok(())
@@ -64,12 +60,17 @@ impl Interpreter<'_> {
     pub(crate) async fn send_json(
         &mut self,
         client: &str,
-        mut message: Value,
+        message: Value,
         purpose: Purpose,
     ) -> Result<(), Abort> {
+        let (text, shown) = self.written(message);
+        self.send_text(client, text, shown, purpose).await
+    }
+
+    /// A message, or a batch of them, as the server spells it, and what the server is shown in its place.
+    pub(crate) fn written(&self, mut message: Value) -> (String, Option<String>) {
         self.cx.protocol.spell(&mut message);
-        let shown = self.pseudolocale().map(|locale| locale.apply_to_message(&message));
-        self.send_text(client, message.to_string(), shown, purpose).await
+        (message.to_string(), self.pseudolocale().map(|locale| locale.apply_to_message(&message)))
     }
 
     /// How texts are shown to the server.
