@@ -112,6 +112,8 @@ struct Step {
     #[serde(default)]
     repeat: Vec<Step>,
     #[serde(default)]
+    steps: Vec<Step>,
+    #[serde(default)]
     parallel: Vec<Vec<Step>>,
 }
 
@@ -120,6 +122,7 @@ impl Step {
         ids.extend(self.covers);
         self.repeat.into_iter().for_each(|step| step.covered(ids));
         self.unchanged.into_iter().for_each(|step| step.covered(ids));
+        self.steps.into_iter().for_each(|step| step.covered(ids));
         self.parallel.into_iter().flatten().for_each(|step| step.covered(ids));
     }
 }

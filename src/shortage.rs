@@ -5,7 +5,7 @@ mod cgroup;
 
 use std::fmt;
 use std::io;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once, OnceLock};
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -264,6 +264,36 @@ impl Reads {
 /// What a command takes at most between two looks, in bytes.
 const BETWEEN_LOOKS: u64 = 16 << 20;
 
+/// What such a command does when it looks.
+struct Look {
+    least: u64,
+    code: u8,
+    report: fn(Shortage),
+}
+
+static LOOK: OnceLock<Look> = OnceLock::new();
+static ENDS: Once = Once::new();
+
+impl Look {
+    fn look(&self) {
+        if let Some(shortage) = note_memory(self.least) {
+            // Whichever thread comes second waits for the end.
+            ENDS.call_once(|| {
+                (self.report)(shortage);
+                std::process::exit(i32::from(self.code));
+            });
+        }
+    }
+}
+
+/// Looks in between, where much is taken at once: on a busy machine, the thread that looks may come too late. Without an effect in other
+/// commands.
+pub fn look_at_once() {
+    if let Some(look) = LOOK.get() {
+        look.look();
+    }
+}
+
 /// Ends this process with this code once the memory that it may have is nearly used, where it is limited; `told`: says why before. For
 /// commands that have nothing to lose by it: what they write is in its place once it is complete, or not at all.
 pub fn end_when_memory_is_short(code: u8, reads: Reads, report: fn(Shortage)) {
@@ -271,17 +301,11 @@ pub fn end_when_memory_is_short(code: u8, reads: Reads, report: fn(Shortage)) {
     if !ALLOWED.is_limited() {
         return;
     }
-    let look = move || {
-        if let Some(shortage) = note_memory(least) {
-            report(shortage);
-            std::process::exit(i32::from(code));
-        }
-    };
     // Before anything is done: a thread may come to it only when a short command is over.
-    look();
-    let watched = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+    LOOK.get_or_init(|| Look { least, code, report }).look();
+    let watched = std::thread::Builder::new().stack_size(STACK).spawn(|| {
         loop {
-            look();
+            look_at_once();
             std::thread::sleep(OFTEN);
         }
     });

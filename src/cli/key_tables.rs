@@ -34,6 +34,7 @@ const PAGES: &[(&str, &str)] = &[
     ("At", "protocol-reference.md"),
     ("Pattern", "protocol-reference.md"),
     ("Rule", "monitor-reference.md"),
+    ("TurnStep", "scenario-reference.md"),
 ];
 /// Types that are described where they occur, in these words.
 const PLAIN: &[(&str, &str)] = &[

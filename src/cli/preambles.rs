@@ -1,8 +1,12 @@
 //! `--preambles`, and globs with `@`: cases behind what was done on the server before.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use clap::Args;
+use rustc_hash::FxBuildHasher;
 
 use super::source::{Filter, Suite};
 use super::{Failure, usage};
@@ -12,27 +16,37 @@ use crate::scenario::LoadedCase;
 /// Cases behind preambles.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Preambles {
-    /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. A glob
-    /// over cases that has an `@` selects such cases without this option: `abort/*@*`.
-    #[arg(long)]
-    preambles: bool,
+    /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. With N,
+    /// behind N of them only, which the seed chooses for each case. A glob over cases that has an `@` selects such cases without this
+    /// option: `abort/*@*`.
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    preambles: Option<Option<NonZeroUsize>>,
 }
 
 impl Preambles {
+    /// Whether more is asked for than a glob selects.
+    pub fn is_given(&self) -> bool {
+        self.preambles.is_some()
+    }
+
     /// Adds to each suite the cases behind preambles that are asked for.
-    pub fn add(&self, suites: &mut [Suite], filter: &Filter) -> Result<(), Failure> {
+    pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64) -> Result<(), Failure> {
         let globs = filter.behind()?;
-        if !self.preambles && globs.is_empty() {
+        if self.preambles.is_none() && globs.is_empty() {
             return Ok(());
         }
-        let wanted = |id: &str| self.preambles || globs.iter().any(|glob| glob.is_match(id));
+        let named = |id: &str| globs.iter().any(|glob| glob.is_match(id));
         let mut added = false;
         for suite in suites {
-            let behind = behind_all(&suite.cases, wanted)?;
+            let behind = match self.preambles {
+                None => behind(&suite.cases, named)?,
+                Some(None) => behind(&suite.cases, |_| true)?,
+                Some(Some(most)) => drawn(behind(&suite.cases, |_| true)?, most, seed, named),
+            };
             added |= !behind.is_empty();
             suite.cases.extend(behind);
         }
-        if self.preambles && !added {
+        if self.preambles.is_some() && !added {
             let hint = "a case with `preamble: true` is one, and other cases are run behind it";
             return Err(usage("there is no preamble", hint));
         }
@@ -40,20 +54,41 @@ impl Preambles {
     }
 }
 
+/// Of cases behind preambles so many for each case, and those that are named.
+fn drawn(
+    all: Vec<LoadedCase>,
+    most: NonZeroUsize,
+    seed: u64,
+    named: impl Fn(&str) -> bool,
+) -> Vec<LoadedCase> {
+    let mut by_case: HashMap<&str, Vec<(u64, &str)>> = HashMap::new();
+    for case in &all {
+        let draw = (FxBuildHasher.hash_one((seed, &case.id)), case.id.as_str());
+        by_case.entry(case_id::without_preamble(&case.id)).or_default().push(draw);
+    }
+    let mut drawn: HashSet<String> = HashSet::new();
+    for mut draws in by_case.into_values() {
+        draws.sort_unstable();
+        drawn.extend(draws.into_iter().take(most.get()).map(|(_, id)| id.to_owned()));
+    }
+    all.into_iter().filter(|case| drawn.contains(&case.id) || named(&case.id)).collect()
+}
+
 /// Each case behind each preamble, where that makes sense and the id is wanted.
-fn behind_all(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
+fn behind(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
     let mut all = Vec::new();
     for preamble in cases.iter().filter(|case| case.case.beginning.is_preamble) {
         let preamble = Arc::new(preamble.clone());
-        for case in cases.iter().filter(|case| case.may_stand_behind(&preamble)) {
+        for case in cases.iter().filter(|case| wanted(&case_id::behind(&case.id, preamble.name()))) {
+            if !case.may_stand_behind(&preamble) {
+                continue;
+            }
             if let Some(name) = case.collides(&preamble) {
                 let message =
                     format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
                 return Err(usage(message, "choose another name in the preamble"));
             }
-            if wanted(&case_id::behind(&case.id, preamble.name())) {
-                all.push(case.behind(&preamble));
-            }
+            all.push(case.behind(&preamble));
         }
     }
     Ok(all)

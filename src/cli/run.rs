@@ -32,6 +32,8 @@ use crate::scenario;
 
 /// Rounds of several suites that run side by side.
 const TOGETHER: u32 = 16;
+/// Cases at the same time where a silence ends each turn: nearly all of their time they wait.
+const MOSTLY_SILENT: usize = 24;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
@@ -52,7 +54,8 @@ pub(super) struct Run {
     /// List the cases that would run, and run nothing.
     #[arg(long)]
     pub list: bool,
-    /// Cases that run at the same time. Default: 8; of one protocol's reference server 32.
+    /// Cases that run at the same time. Default: 8; 24 where a silence ends each turn; of one protocol's reference server 32, of all at
+    /// once 16 each.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
     /// Stop after the first failed case, or after N.
@@ -137,7 +140,11 @@ impl Run {
 
     /// A number behind an option whose number is written with `=` would be a glob that matches nothing.
     fn detached_number(&self) -> Result<(), Failure> {
-        let options = [("--fail-fast", self.fail_fast.is_some()), ("--explore", self.explore.is_some())];
+        let options = [
+            ("--fail-fast", self.fail_fast.is_some()),
+            ("--explore", self.explore.is_some()),
+            ("--preambles", self.preambles.is_given()),
+        ];
         let given = options.iter().find(|(_, given)| *given);
         let number = self.filter.globs.iter().find(|glob| glob.parse::<u64>().is_ok());
         match (number, given) {
@@ -162,7 +169,7 @@ impl Run {
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
-        self.preambles.add(&mut suites, &self.filter)?;
+        self.preambles.add(&mut suites, &self.filter, self.seed())?;
         if suites.len() > 1 {
             self.check_all()?;
         }
@@ -181,9 +188,9 @@ impl Run {
         }
         let name = if all { "frameproof" } else { &suites[0].protocol.name };
         let is_reference = self.server.url.is_none() && chosen.is_none();
-        if is_reference && !all {
-            // A case mostly waits for what must not come. Several suites keep the processor busy as it is.
-            self.jobs = self.jobs.or(Some(Jobs(32)));
+        if is_reference {
+            // A case mostly waits for what must not come; several suites at the same time keep the processor busy sooner.
+            self.jobs = self.jobs.or(Some(Jobs(if all { 16 } else { 32 })));
         }
         let target = self.server.target(chosen.as_ref())?;
         let besides = Besides {
@@ -218,7 +225,10 @@ impl Run {
             if all {
                 self.source.name = Some(protocol.name.clone());
             }
-            let options = self.options(chosen.as_ref(), baseline.clone())?;
+            let mut options = self.options(chosen.as_ref(), baseline.clone())?;
+            if self.jobs.is_none() && protocol.quiet().is_some() {
+                options.jobs = MOSTLY_SILENT;
+            }
             prepared.push(SuiteRun {
                 protocol,
                 cases,

@@ -3,9 +3,9 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::extension::{Exchange, Ids};
+use super::script::TurnStep;
 
 /// The elements of valid conversations. Without it: turns of text, the states of `fuzzing.states`, and lost connections.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub struct Shared {
 pub struct ScriptedTurn {
     /// A script for the model, as a scenario's `turn`: `{{cue}}` carries it.
     #[serde(default)]
-    pub turn: Vec<Value>,
+    pub turn: Vec<TurnStep>,
     /// Capabilities without which there is no such turn.
     #[serde(default)]
     pub needs: Vec<String>,

@@ -3,10 +3,10 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::OneOrMany;
 use super::extension::{At, Exchange, Ids, Pattern};
+use super::script::TurnStep;
 use crate::frame::Pointer;
 
 /// The rules of the live fuzzer.
@@ -163,7 +163,7 @@ pub struct Place {
 pub struct Situation {
     /// A script for the model, as a scenario's `turn`: `{{cue}}` carries it.
     #[serde(default)]
-    pub turn: Vec<Value>,
+    pub turn: Vec<TurnStep>,
     /// How the idle session enters it.
     pub enter: Vec<Exchange>,
     /// Then the connection is lost, and opened again with this opening.

@@ -33,6 +33,7 @@ mod refs;
 mod requirement;
 mod roles;
 pub mod rules;
+pub mod script;
 mod server_requests;
 mod standalone;
 mod times;
@@ -44,6 +45,8 @@ mod verify_requests;
 
 #[cfg(test)]
 mod tests;
+
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -182,6 +185,11 @@ const MAX_SCHEMAS: usize = 4096;
 pub(crate) const ISOLATION: &str = "isolation";
 
 impl Protocol {
+    /// The silence that ends a turn, where no message does (`turn.quiet-ms`).
+    pub fn quiet(&self) -> Option<Duration> {
+        self.extension.turn.quiet_ms.map(|quiet| Duration::from_millis(quiet.into()))
+    }
+
     /// An ambiguity and the answer to it that is taken, in a line: its id, what it is about, the answer. `None`: there is no such
     /// ambiguity.
     pub fn answer_taken(&self, id: &str) -> Option<String> {

@@ -8,11 +8,12 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::file;
-pub use super::file::{Restart, TurnStep};
+pub use super::file::Restart;
 use super::frame::RawFrame;
 use super::preamble::Beginning;
 use crate::frame::Pointer;
 use crate::protocol::extension::Join;
+use crate::protocol::script::TurnStep;
 use crate::protocol::{Answer, Protocol};
 use crate::source::schema::Schema;
 
@@ -154,6 +155,8 @@ pub enum Verb {
     Unchanged(Unchanged),
     /// Steps, again and again.
     Repeat(Box<Repeat>),
+    /// Steps, as a unit.
+    Steps(Group),
     /// Lists of steps, side by side.
     Parallel(Vec<Vec<Step>>),
 }
@@ -431,6 +434,15 @@ pub struct Repeat {
     pub steps: Vec<Step>,
 }
 
+/// `steps`.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Template variables, for these steps only.
+    pub vars: IndexMap<String, Value>,
+    /// They are done one after another.
+    pub steps: Vec<Step>,
+}
+
 /// A JSON Schema of a step.
 #[derive(Debug, Clone)]
 pub struct Constraint {
@@ -486,6 +498,15 @@ impl Step {
             names.insert(if per_client { &open.client } else { open.session.as_deref().unwrap_or("main") });
         }
         self.verb.inner().for_each(|step| step.opened(per_client, names));
+    }
+
+    /// The step's own wait for a message, and those of the steps within it.
+    pub fn expects(&self) -> Vec<&Expect> {
+        let own = match &self.verb {
+            Verb::Expect(expect) => Some(&**expect),
+            _ => None,
+        };
+        own.into_iter().chain(self.verb.inner().flat_map(Self::expects)).collect()
     }
 
     /// Whether the step, or one within it, looks back at everything that was received.
@@ -550,6 +571,7 @@ impl Verb {
             Self::Assert(_) => "assert",
             Self::Unchanged(_) => "unchanged",
             Self::Repeat(_) => "repeat",
+            Self::Steps(_) => "steps",
             Self::Parallel(_) => "parallel",
         }
     }
@@ -590,6 +612,7 @@ impl Verb {
         let (one, many) = match self {
             Self::Unchanged(verb) => (&verb.steps[..], &[][..]),
             Self::Repeat(verb) => (&verb.steps[..], &[][..]),
+            Self::Steps(verb) => (&verb.steps[..], &[][..]),
             Self::Parallel(branches) => (&[][..], &branches[..]),
             _ => (&[][..], &[][..]),
         };

@@ -8,9 +8,9 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::case::{
-    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined, Leniency,
-    Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage, SendText,
-    Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
+    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Group, Joined,
+    Leniency, Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage,
+    SendText, Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
@@ -290,6 +290,10 @@ impl Compiler<'_> {
         }
         if let Some(steps) = given.repeat.take() {
             return self.repeat(steps, given, at);
+        }
+        if let Some(steps) = given.steps.take() {
+            let steps = self.steps(steps, &format!("{at}/steps"));
+            return Some(Verb::Steps(Group { vars: std::mem::take(&mut given.vars), steps }));
         }
         let branches = given.parallel.take()?.into_iter().enumerate();
         let steps = |(index, steps)| self.steps(steps, &format!("{at}/parallel/{index}"));

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::frame::RawFrame;
 use crate::cue::pseudolocale::Pseudolocale;
 use crate::frame::Pointer;
+use crate::protocol::script::TurnStep;
 use crate::protocol::{OneOrMany, Pattern};
 
 /// What goes wrong with lengths of time.
@@ -102,55 +103,6 @@ fn yes() -> bool {
     true
 }
 
-/// One step of a turn's script (`docs/scenarios.md` has examples). Exactly one of
-/// the actions.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct TurnStep {
-    /// Text, streamed in these chunks.
-    pub say: Option<Vec<String>>,
-    /// Reasoning, streamed.
-    pub think: Option<Vec<String>>,
-    /// Milliseconds between the chunks of `say` or `think`.
-    #[serde(rename = "every_ms")]
-    #[schemars(range(max = 86_400_000))]
-    pub every_ms: Option<u64>,
-    /// A tool call: `"{{tools.CLASS}}"`, or `{ class: CLASS, args: {…} }`, or `{ name: NAME, args: {…} }`.
-    pub call: Option<Value>,
-    /// Wait, in milliseconds.
-    #[serde(rename = "pause_ms")]
-    #[schemars(range(max = 86_400_000))]
-    pub pause_ms: Option<u64>,
-    /// The provider answers with an HTTP error.
-    pub fail: Option<Fail>,
-    /// Sends nothing more until the turn is aborted.
-    pub hang: Option<bool>,
-    /// Many chunks of text: a shorthand for a long `say`.
-    pub flood: Option<Flood>,
-}
-
-/// A provider's HTTP error.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Fail {
-    /// HTTP status.
-    pub status: u16,
-    /// Message in the error body.
-    pub message: String,
-}
-
-/// Many chunks of text.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Flood {
-    /// How many chunks; with `chars` at most 64 MiB.
-    #[schemars(range(max = 1_000_000))]
-    pub chunks: u32,
-    /// Characters in each.
-    #[schemars(range(max = 16_777_216))]
-    pub chars: u32,
-}
-
 /// One step: exactly one verb, and the modifiers that it takes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -232,6 +184,9 @@ pub struct Step {
     /// Repeat these steps until one of them accepts a message of `until`; the steps after that one are skipped. The message must come
     /// within `count` rounds (100).
     pub repeat: Option<Vec<Step>>,
+    /// Do these steps, one after another, as a unit: one list with a YAML anchor serves in several places, and one `when` holds for all of
+    /// its steps.
+    pub steps: Option<Vec<Step>>,
     /// Execute the first steps of all lists, then the second ones, and so on, so that messages are sent back to back.
     pub parallel: Option<Vec<Vec<Step>>>,
 
@@ -292,6 +247,9 @@ pub struct Step {
     /// `repeat`: the message, or one of the messages, that ends the loop: with `with` and `where`, as `expect` has them. Values that it does not have are not
     /// saved.
     pub until: Option<OneOrMany>,
+    /// `steps`: template variables, for these steps only.
+    #[serde(default)]
+    pub vars: IndexMap<String, Value>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
     /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has
@@ -365,6 +323,14 @@ pub struct Assertion {
 }
 
 impl Step {
+    /// The lists of steps within it, each with its place from the step on.
+    pub(super) fn inner(&self) -> impl Iterator<Item = (String, &[Step])> {
+        let lists = [("unchanged", &self.unchanged), ("repeat", &self.repeat), ("steps", &self.steps)];
+        let lists = lists.into_iter().filter_map(|(key, steps)| Some((key.to_owned(), steps.as_deref()?)));
+        let branches = self.parallel.iter().flatten().enumerate();
+        lists.chain(branches.map(|(index, branch)| (format!("parallel/{index}"), &branch[..])))
+    }
+
     /// The verbs that the step has: one, in a checked scenario.
     pub fn verbs(&self) -> Vec<&'static str> {
         let verbs = [
@@ -395,6 +361,7 @@ impl Step {
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
             ("repeat", self.repeat.is_some()),
+            ("steps", self.steps.is_some()),
             ("parallel", self.parallel.is_some()),
         ];
         verbs.iter().filter(|(_, given)| *given).map(|(verb, _)| *verb).collect()
@@ -421,6 +388,7 @@ impl Step {
             ("count", self.count.is_some()),
             ("abandon", self.abandon),
             ("until", self.until.is_some()),
+            ("vars", !self.vars.is_empty()),
             ("after", self.after.is_some()),
             ("noticed", self.noticed),
             ("past-errors", self.past_errors),

@@ -10,6 +10,7 @@ use super::compile::{self, Mistake};
 use super::file::{Case, ScenarioFile};
 use super::{LoadedCase, notes, preamble, recovery, turn, verify};
 use crate::protocol::Protocol;
+use crate::shortage;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
 
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
@@ -22,6 +23,7 @@ pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
     let files = embedded_files(&protocol.name).into_iter();
     let mut cases: Vec<LoadedCase> = Vec::new();
     for (path, text) in files {
+        shortage::look_at_once();
         let Shipped { document, lines } = Shipped::new(&format!("scenarios/{path}"), text)?;
         if protocol.is_shipped && document.is_shipped() {
             cases.extend(checked(document, &lines, protocol)?);
@@ -112,6 +114,7 @@ fn collect(
     let mut errors = Diagnostics::default();
     let mut cases: Vec<LoadedCase> = Vec::new();
     for document in documents {
+        shortage::look_at_once();
         let Some(document) = errors.take(document) else { continue };
         let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else {
             for one in recovery::cases(&document) {

@@ -11,33 +11,36 @@ use crate::trace::Direction;
 /// Notes about a case that holds no mistakes.
 pub(super) fn of(case: &Case, protocol: &Protocol, document: &Document, at: &str) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
-    sends(&case.steps, protocol, document, &format!("{at}/steps"), &mut notes);
-    for (index, step) in case.steps.iter().enumerate() {
-        fields(step, protocol, document, &format!("{at}/steps/{index}"), &mut notes);
-    }
+    look(&case.steps, protocol, document, &format!("{at}/steps"), &mut notes);
     notes
 }
 
-/// Messages that no client of the protocol sends, where nothing shows that this is what is tested.
-fn sends(steps: &[Step], protocol: &Protocol, document: &Document, at: &str, notes: &mut Vec<Diagnostic>) {
+/// Looks at steps, and at those within them.
+fn look(steps: &[Step], protocol: &Protocol, document: &Document, at: &str, notes: &mut Vec<Diagnostic>) {
     for (index, step) in steps.iter().enumerate() {
         let at = format!("{at}/{index}");
-        if let Some(within) = &step.unchanged {
-            sends(within, protocol, document, &format!("{at}/unchanged"), notes);
+        for (place, within) in step.inner() {
+            look(within, protocol, document, &format!("{at}/{place}"), notes);
         }
-        if let Some(within) = &step.repeat {
-            sends(within, protocol, document, &format!("{at}/repeat"), notes);
-        }
-        for (branch, within) in step.parallel.iter().flatten().enumerate() {
-            sends(within, protocol, document, &format!("{at}/parallel/{branch}"), notes);
-        }
-        let Some(message) = &step.send else { continue };
-        let Some(note) = unknown(message, protocol) else { continue };
-        let follows = steps[index + 1..].iter().find(|step| step.send.is_none());
-        if !follows.is_some_and(|step| awaits_refusal(step, protocol)) {
-            let place = format!("{at}/send{}", protocol.extension.discriminator);
-            notes.push(note.at(document, &place, Part::Value));
-        }
+        fields(step, protocol, document, &at, notes);
+        sends(step, &steps[index + 1..], protocol, document, &at, notes);
+    }
+}
+
+/// A message that no client of the protocol sends, where nothing shows that this is what is tested.
+fn sends(
+    step: &Step,
+    behind: &[Step],
+    protocol: &Protocol,
+    document: &Document,
+    at: &str,
+    notes: &mut Vec<Diagnostic>,
+) {
+    let Some(note) = step.send.as_ref().and_then(|message| unknown(message, protocol)) else { return };
+    let follows = behind.iter().find(|step| step.send.is_none());
+    if !follows.is_some_and(|step| awaits_refusal(step, protocol)) {
+        let place = format!("{at}/send{}", protocol.extension.discriminator);
+        notes.push(note.at(document, &place, Part::Value));
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::file::TurnStep;
 use super::template::{TemplateError, expand, names};
 use crate::cue::{Call, Cue, Fail, Step};
 use crate::protocol::Protocol;
 use crate::protocol::extension::TargetTool;
+use crate::protocol::script::TurnStep;
 
 /// The user's text: a few words for people, and the cue.
 ///

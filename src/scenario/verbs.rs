@@ -70,6 +70,7 @@ pub const VERBS: &[VerbInfo] = &[
     verb("assert", "{ RELATION: [VALUES] }", &[]),
     verb("unchanged", "[STEPS]", &["as"]),
     verb("repeat", "[STEPS]", &["until", "with", "where", "count"]),
+    verb("steps", "[STEPS]", &["vars"]),
     verb("parallel", "[[STEPS], …]", &[]),
 ];
 

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use super::file::{Assertion, Case, Step, TurnStep};
+use super::file::{Assertion, Case, Step};
 use super::frame::RawFrame;
 use super::recovery::Gaps;
 use super::template;
 use crate::frame::MAX_BATCH;
 use crate::protocol::extension::PatternWhere;
+use crate::protocol::script::TurnStep;
 use crate::protocol::{Matcher, Pattern, Protocol};
 use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
@@ -326,14 +327,14 @@ impl Checker<'_> {
             self.variables.extend(openings.flat_map(|exchange| exchange.save.keys().cloned()));
         }
         self.variables.extend(step.save.keys().cloned());
-        if let Some(steps) = &step.unchanged {
-            self.steps(steps, &format!("{at}/unchanged"));
+        // What the steps of a group save is known behind them, variables of their own are not.
+        let own: Vec<&String> = step.vars.keys().filter(|name| !self.variables.contains(*name)).collect();
+        self.variables.extend(own.iter().copied().cloned());
+        for (place, steps) in step.inner() {
+            self.steps(steps, &format!("{at}/{place}"));
         }
-        if let Some(steps) = &step.repeat {
-            self.steps(steps, &format!("{at}/repeat"));
-        }
-        for (index, branch) in step.parallel.iter().flatten().enumerate() {
-            self.steps(branch, &format!("{at}/parallel/{index}"));
+        for name in own {
+            self.variables.remove(name);
         }
     }
 
@@ -438,6 +439,7 @@ impl Checker<'_> {
             self.batch(members, &format!("{at}/send"));
         }
         self.templates(&json!(step.headers), &format!("{at}/headers"));
+        self.templates(&json!(step.vars), &format!("{at}/vars"));
         self.templates(&json!(step.protocols), &format!("{at}/protocols"));
         let texts = [
             ("raw", &step.raw),

@@ -104,6 +104,7 @@ mod tests {
             "steps": [
                 { "send": { "type": "x", odd: [1, -2.5, null, {}], "true": [] }, "as": "alice" },
                 { "unchanged": [{ "raw": "{oops" }, { "rejected": 3, "covers": [] }] },
+                { "steps": [{ "raw": "" }], "vars": { "x": [odd] } },
                 { "parallel": [[{ "raw": odd }], [{ "raw": "" }]] },
             ],
         });

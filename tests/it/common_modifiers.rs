@@ -52,6 +52,7 @@ const GOOD: &[(&str, &[&str], &str)] = &[
         &[ONE],
         "repeat: [{ send: { type: get_snapshot, req_id: r1 } }, { expect: snapshot }], until: snapshot",
     ),
+    ("steps", &[ONE], "steps: [{ ping: hi }]"),
     ("parallel", &[ONE], "parallel: [[{ ping: hi }]]"),
 ];
 
@@ -127,6 +128,7 @@ fn a_failing_step_breaks_what_it_covers_when_its_condition_holds() {
         ("get", &[], "get: /, with: { status: 200 }"),
         ("assert", &[], "assert: { equal: [1, 2] }"),
         ("unchanged", &[ONE], "unchanged: [{ send: { type: send, text: hi } }, { expect: turn-end }]"),
+        ("steps", &[ONE], "steps: [{ assert: { equal: [1, 2] }, covers: [MC-APR-8] }]"),
         ("parallel", &[ONE], "parallel: [[{ assert: { equal: [1, 2] }, covers: [MC-APR-8] }]]"),
     ];
     let mut file = "family: m\ncases:\n".to_owned();
@@ -138,7 +140,7 @@ fn a_failing_step_breaks_what_it_covers_when_its_condition_holds() {
                 file,
                 "  - name: {case}\n    title: t\n    turn: [{{ say: [Hel, lo] }}]\n    settle: false\n    steps:\n"
             );
-            let covers = if *verb == "parallel" { "" } else { ", covers: [MC-APR-8]" };
+            let covers = if ["steps", "parallel"].contains(verb) { "" } else { ", covers: [MC-APR-8]" };
             let last = format!("{{ {step}{covers}, when: {{ equal: {condition} }} }}");
             for step in before.iter().map(|step| (*step).to_owned()).chain([last]) {
                 let _ = writeln!(file, "      - {step}");

@@ -88,6 +88,20 @@ fn a_state_cannot_outlive_a_connection_that_is_the_session() {
     assert!(shown.contains("`outlives` has no effect") && shown.contains("o.yaml:1:"), "{shown}");
 }
 
+/// A misspelt key would be a state that nothing enters.
+#[test]
+fn a_script_with_an_unknown_key_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for place in ["fuzzing: { states: { awaiting-approval", "explore: { turns: { approved"] {
+        let overlay = format!("x-frameproof: {{ {place}: {{ turn: [{{ calls: [] }}] }} }} }} }}\n");
+        std::fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+        let (exit, shown) = explore(folder.path(), &["codelab", "--walks", "1", "--overlay", "o.yaml"]);
+        assert_eq!(exit, Some(2), "{shown}");
+        assert!(shown.contains("unknown field `calls`") && shown.contains("did you mean `call`?"), "{shown}");
+        assert!(shown.contains("o.yaml:1:"), "{shown}");
+    }
+}
+
 #[test]
 fn the_same_seed_explores_the_same() {
     let folder = tempfile::tempdir().expect("a folder");

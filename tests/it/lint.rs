@@ -120,21 +120,39 @@ fn ends_of_turns_for_something_lighter_are_found() {
     assert_eq!(found(&case("MC-RES-15", &[steps[0], "expect: turn-end", steps[1]])), []);
 }
 
+/// A group is no wall: what stands in it is looked at together with what stands around it.
+#[test]
+fn groups_hide_nothing_and_accuse_nobody() {
+    let ended = |before: &str| {
+        let end = "expect: turn-end\n            covers: [MC-RES-15]";
+        case("MC-RES-15", &["open: alice", &format!("steps:\n          - {before}\n          - {end}")])
+    };
+    assert_eq!(found(&ended("settle: alice")), [(Rule::LightTurnEnd, 13)]);
+    assert_eq!(found(&ended("expect: turn-end")), []);
+    let refused = |look: &str| {
+        let group = format!(
+            "steps:\n          - send: {{ type: approve, call_id: nope, req_id: r1 }}\n          - expect: error{look}"
+        );
+        case(
+            "MC-APR-10",
+            &[
+                "open: alice",
+                &group,
+                "send: { type: approve, call_id: '{{uid}}', req_id: r2 }",
+                "expect: turn-end",
+            ],
+        )
+    };
+    assert_eq!(found(&refused("")), [(Rule::HiddenEffect, 13)]);
+    assert_eq!(found(&refused("\n          - never: function_call_output")), []);
+}
+
 /// As many findings of the suites that ship are borne with, and no more: of all other rules and protocols, none. Some of them are known
 /// to be no defects (an effect that a later step looks at); the others wait.
 const KNOWN: &[(&str, Rule, usize)] = &[
-    ("codelab", Rule::HiddenEffect, 15),
-    ("codelab", Rule::CannotFail, 5),
-    ("codelab", Rule::UndecidedCovers, 5),
-    ("codey", Rule::HiddenEffect, 70),
-    ("codey", Rule::UndecidedCovers, 20),
-    ("codey", Rule::CannotFail, 10),
-    ("minicodex", Rule::HiddenEffect, 10),
-    ("minicodex", Rule::UndecidedCovers, 5),
-    ("minicodex", Rule::CannotFail, 5),
-    ("tinyvex", Rule::HiddenEffect, 10),
-    ("tinyvex", Rule::UndecidedCovers, 10),
-    ("tinyvex", Rule::CannotFail, 5),
+    ("agentloop", Rule::HiddenEffect, 3),
+    ("codelab", Rule::HiddenEffect, 26),
+    ("minicodex", Rule::HiddenEffect, 1),
 ];
 
 #[test]

@@ -28,6 +28,7 @@ mod failure_groups;
 mod fuzz_corpus;
 mod fuzz_deaths;
 mod fuzz_targets;
+mod groups;
 mod hostile;
 mod html;
 mod init_like;

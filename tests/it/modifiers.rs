@@ -473,6 +473,8 @@ fn each_modifier_that_a_verb_takes_is_judged() {
         ("raw", "abandon"),
         // `plain_http::` has a server that does not answer.
         ("get", "within"),
+        // `groups::` shows what the variables of `steps` do.
+        ("steps", "vars"),
         // The modifiers of `repeat` are what `loops::` is about.
         ("repeat", "until"),
         ("repeat", "with"),
@@ -548,7 +550,8 @@ fn value_of(field: &str) -> &'static str {
         "joined" => "{ of: assistant_text, at: [/text] }",
         "restart" => "hard",
         "assert" => "{ equal: [1, 1] }",
-        "unchanged" | "parallel" | "repeat" => "[]",
+        "unchanged" | "steps" | "parallel" | "repeat" => "[]",
+        "vars" => "{ x: 1 }",
         "headers" => "{ X-A: b }",
         "protocols" => "[a]",
         "codes" => "[1000]",

@@ -72,6 +72,18 @@ fn globs_select_cases_with_and_without_preambles() {
     assert!(both.contains(&"streaming/text-turn@long-words".to_owned()), "{both:?}");
     // Preambles are run behind none; nor are cases that begin otherwise, or are repeated.
     assert!(listed(&["*@*"]).iter().all(|id| !id.starts_with("preambles/")));
+    // With a number so many behind each case, and others with another seed; what a glob names is there besides.
+    let drawn = |more: &[&str]| listed(&[&["streaming/*"], more].concat());
+    let alone = drawn(&[]).len();
+    let some = drawn(&["--preambles=2"]);
+    assert_eq!(some.len(), 3 * alone);
+    assert_eq!(some, drawn(&["--preambles=2", "--seed", "1"]));
+    assert_ne!(some, drawn(&["--preambles=2", "--seed", "2"]));
+    let named = listed(&["streaming/text-turn", "*/text-turn@{denial,abort,reconnect}", "--preambles=1"]);
+    assert!([4, 5].contains(&named.len()), "{named:?}");
+    let (code, shown) = run(&["run", "minicodex", "--preambles", "2"]);
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("--preambles=2"), "{shown}");
     let (code, shown) = run(&["run", "minicodex", "streaming/text-turn@denail"]);
     assert_eq!(code, Some(4), "{shown}");
     assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");

@@ -178,6 +178,22 @@ fn a_message_that_no_client_sends_is_noted() {
 }
 
 #[test]
+fn a_field_that_the_schema_does_not_declare_is_noted_also_within_a_unit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expected = |field: &str| {
+        case(&format!(
+            "    steps:\n      - open: alice\n      - steps:\n          - expect: turn_done\n            with: {{ {field}: 1 }}\n"
+        ))
+    };
+    let (code, shown) = load(folder.path(), expected("nope").as_bytes());
+    assert_eq!(code, Some(0), "{shown}");
+    let told = ["note: the schema of `turn_done` does not declare `nope`", "s.yaml:9:21"];
+    assert!(told.iter().all(|part| shown.contains(part)), "{shown}");
+    let (code, shown) = load(folder.path(), expected("event_id").as_bytes());
+    assert!(code == Some(0) && !shown.contains("note:"), "{shown}");
+}
+
+#[test]
 fn the_configuration_counts_for_list_and_explain() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = case("    covers: [MC-APR-1]\n    steps:\n      - open: alice\n");

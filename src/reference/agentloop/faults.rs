@@ -18,7 +18,7 @@ faults! {
     NeedsShortIds "needs-short-ids" "Messages whose id is longer than a UUID are refused." ["AL-BASE-10"];
     NeedsPlainIds "needs-plain-ids" "Messages whose id has other characters than letters, digits, - and _ are refused." ["AL-BASE-10"];
     IgnoresInput "ignores-input" "user_input is ignored." ["AL-UI-1"];
-    IgnoresSlashes "ignores-slashes" "user_input whose text begins with a slash is ignored." ["AL-UI-1"];
+    IgnoresSlashes "ignores-slashes" "user_input whose text begins with a slash is ignored." ["AL-UI-1", "AL-UI-9"];
     BusyAfterNoCompaction "busy-after-no-compaction" "manual_compact with an empty transcript leaves the agent busy: no turn starts." ["AL-UI-1"];
     InputIsOptional "input-is-optional" "user_input without input starts a turn." ["AL-UI-2"];
     InputMayBeText "input-may-be-text" "user_input whose input is a string starts a turn." ["AL-UI-3"];
@@ -28,8 +28,8 @@ faults! {
     PreviousIdIsLost "previous-id-is-lost" "user_input with a previousResponseId is ignored." ["AL-UI-4"];
     RefusesSeveralParts "refuses-several-parts" "A message whose content has several parts is refused." ["AL-UI-6"];
     RefusesLongText "refuses-long-text" "A text of more than 16000 characters is refused." ["AL-UI-1", "AL-UI-5"];
-    RefusesLineBreaks "refuses-line-breaks" "A text with a line break is refused." ["AL-UI-5"];
-    RefusesBeyondAscii "refuses-beyond-ascii" "A text with characters beyond ASCII is refused." ["AL-UI-5"];
+    RefusesLineBreaks "refuses-line-breaks" "A text with a line break is refused." ["AL-UI-1", "AL-UI-5"];
+    RefusesBeyondAscii "refuses-beyond-ascii" "A text with characters beyond ASCII is refused." ["AL-UI-1", "AL-UI-5"];
     OneItemOnly "one-item-only" "Of several items in user_input, only the first is read." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has only one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
@@ -42,7 +42,7 @@ faults! {
     LoadingTwice "loading-twice" "loading_state true is sent twice." ["AL-SEQ-4"];
     IdleTwice "idle-twice" "loading_state false is sent twice." ["AL-SEQ-4"];
     ItemAfterEnd "item-after-end" "The last item comes after loading_state false." ["AL-SEQ-5"];
-    ItemLongAfter "item-long-after" "An item comes 250 ms after the end of a turn." ["AL-SEQ-5", "AL-SEQ-6"];
+    ItemLongAfter "item-long-after" "An item comes 250 ms after the end of a turn." ["AL-RI-5", "AL-SEQ-5", "AL-SEQ-6"];
     FinishesTwice "finishes-twice" "agent_finished is sent twice." ["AL-SEQ-6"];
     FinishesLateAgain "finishes-late-again" "agent_finished comes a second time 250 ms later." ["AL-SEQ-6"];
     NeverFinishes "never-finishes" "agent_finished is never sent." ["AL-SEQ-6"];
@@ -51,7 +51,7 @@ faults! {
     StopsAfterTools "stops-after-tools" "The turn ends when the tools have completed." ["AL-AP-8", "AL-SEQ-8"];
     ErrorAfterLoading "error-after-loading" "The error of a failed turn comes after loading_state false." ["AL-SEQ-9"];
     FailureFinishes "failure-finishes" "A failed turn ends with agent_finished." ["AL-SEQ-9"];
-    StuckAfterError "stuck-after-error" "After a failed turn no other one starts." ["AL-SEQ-10"];
+    StuckAfterError "stuck-after-error" "After a failed turn no other one starts." ["AL-SEQ-10", "AL-UI-9"];
     StuckAfterMessage "stuck-after-message" "After a failure that a system message reports no other turn starts." ["AL-SEQ-10"];
     KeepsFailedText "keeps-failed-text" "The next turn begins with the text of a failed one." ["AL-RI-5", "AL-SEQ-10"];
     FailsTwice "fails-twice" "A failure is reported by two errors." ["AL-ERR-6"];

@@ -29,7 +29,7 @@ faults! {
     FinalAsText "final-as-text" "is_final is a string." ["CL-AM-2", "CL-TRN-10"];
     FinalOnlyWhenTrue "final-only-when-true" "is_final is missing where it is false." ["CL-AM-2", "CL-TRN-10"];
     NothingIsFinal "nothing-is-final" "No token is final." ["CL-AM-3", "CL-TC-9"];
-    LongResponsesAreNotFinal "long-responses-are-not-final" "A response in more than three tokens has no final one." ["CL-AM-3"];
+    LongResponsesAreNotFinal "long-responses-are-not-final" "A response in more than three tokens has no final one." ["CL-AM-3", "CL-TC-9"];
     EveryTokenIsFinal "every-token-is-final" "Every token is final." ["CL-AM-4", "CL-AM-7"];
     FinalTwice "final-twice" "An empty final token follows the final token." ["CL-AM-4"];
     SaysAllAtOnce "says-all-at-once" "A response comes as one message." ["CL-AM-5", "CL-AM-6"];

@@ -93,7 +93,7 @@ faults! {
     ReplayChangesText "replay-changes-text" "A replayed text differs from the original." ["MC-ORD-4", "MC-RES-2"];
     PartialReplay "partial-replay" "Past the replay window the rest is replayed." ["MC-RES-7"];
     FutureIsFine "future-is-fine" "A last_seen_event_id beyond the log is accepted." ["MC-RES-11"];
-    OthersMissUserText "others-miss-user-text" "user_text goes to one client only." ["MC-FAN-1", "MC-SNP-4", "MC-TI-10"];
+    OthersMissUserText "others-miss-user-text" "user_text goes to one client only." ["MC-FAN-1", "MC-RES-1", "MC-RES-4", "MC-SNP-4", "MC-TI-10"];
     OthersSeeOtherText "others-see-other-text" "The clients of a session see different texts." ["MC-ORD-4"];
     NoDedupe "no-dedupe" "A repeated client_msg_id adds its text once more." ["MC-IDM-1", "MC-IDM-3", "MC-IDM-4"];
     DedupesByText "dedupes-by-text" "Messages with the same text are treated as repeats." ["MC-IDM-5", "MC-IDM-6"];
@@ -251,7 +251,7 @@ faults! {
     GapsAreSilent "gaps-are-silent" "A resume past the replay window gets only welcome." ["MC-RES-7"];
     GapsAreFollowedByTheRest "gaps-are-followed-by-the-rest" "Past the replay window the client is pointed to get_snapshot, and gets the rest besides." ["MC-RES-7"];
     NullResumesNothing "null-resumes-nothing" "A last_seen_event_id of null gets neither snapshot nor replay." ["MC-RES-6"];
-    FirstCursorStays "first-cursor-stays" "A second resume replays from where the first one did." ["MC-RES-3"];
+    FirstCursorStays "first-cursor-stays" "A second resume replays from where the first one did." ["MC-RES-3", "MC-RES-5"];
     ReplaysTheWholeRun "replays-the-whole-run" "resume during a run replays the run from its start." ["MC-RES-3", "MC-RES-5"];
     ReplaysAllAtTheEnd "replays-all-at-the-end" "resume with the newest event_id replays everything." ["MC-RES-3", "MC-RES-5"];
     NullIsAnId "null-is-an-id" "Messages with the client_msg_id null are repeats of each other." ["MC-IDM-6"];
@@ -380,7 +380,7 @@ faults! {
     LaterFailureIsFinished "later-failure-is-finished" "From the second run of a session on, a run that failed ends with finished." ["MC-LIFE-5"];
     TurnDoneNamesNoRun "turn-done-names-no-run" "turn_done has a run_id that no run has." ["MC-LIFE-10"];
     LongTextComesFirst "long-text-comes-first" "The user_text of a session's first send comes before the run's first status if it has more than 1000 bytes." ["MC-LIFE-13"];
-    ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
+    ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-FAN-1", "MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
     BusySessionsNeedThem "busy-sessions-need-capabilities" "hello without client_capabilities is refused while a run is active." ["MC-HS-11"];
     RejoinsRepeatAnId "rejoins-repeat-an-id" "The first event after a hello to a session without clients has the event_id of the last one." ["MC-ORD-3", "MC-ORD-4", "MC-SES-10"];
     RejoinsGoBack "rejoins-go-back" "event_id goes back by two when a client says hello to a session without clients." ["MC-ORD-3", "MC-RUN-8", "MC-SES-12", "MC-SES-6", "MC-SNP-4", "MC-HS-14"];

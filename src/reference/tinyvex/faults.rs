@@ -24,7 +24,7 @@ faults! {
     IgnoresBrokenJson "ignores-broken-json" "Text that is not JSON is ignored." ["TV-ERR-4"];
     ScalarsAreParseErrors "scalars-are-parse-errors" "JSON that is not an object is reported as a parse error." ["TV-ERR-5"];
     PathAsText "path-as-text" "data.path of an error is a string." ["TV-ERR-8"];
-    ErrorsEndSubscriptions "errors-end-subscriptions" "An error ends the subscriptions of its connection." ["TV-ERR-9"];
+    ErrorsEndSubscriptions "errors-end-subscriptions" "An error ends the subscriptions of its connection." ["TV-ERR-9", "TV-MUT-4"];
     StreamErrorsAreNumbers "stream-errors-are-numbers" "The code of tinyvex/error is a number." ["TV-ERR-10"];
     FailsInSilence "fails-in-silence" "The failure of a stream is not reported." ["TV-ERR-11"];
     PositionalParams "positional-params" "params that are not an object are treated as absent." ["TV-ERR-12"];
@@ -58,7 +58,7 @@ faults! {
     PromptsTheNewestSession "prompts-the-newest-session" "A prompt without session goes to the newest one." ["TV-ACP-30"];
     NoMessageChunks "no-message-chunks" "The agent's text is stored and not sent." ["TV-ACP-12"];
     UpdatesHaveNoSession "updates-have-no-session" "session/update has no session_id." ["TV-ACP-13"];
-    NamesAnotherSession "names-another-session" "session/update names the newest session." ["TV-ACP-14", "TV-ACP-26"];
+    NamesAnotherSession "names-another-session" "session/update names the newest session." ["TV-ACP-12", "TV-ACP-14", "TV-ACP-26"];
     NoVariant "no-variant" "An update lacks sessionUpdate." ["TV-ACP-15"];
     ContentAsText "content-as-text" "The content of a chunk is a string." ["TV-ACP-16"];
     ToolCallsHaveNoTitle "tool-calls-have-no-title" "tool_call has no title." ["TV-ACP-17"];
@@ -68,7 +68,7 @@ faults! {
     ModeHasNoId "mode-has-no-id" "current_mode_update has no currentModeId." ["TV-ACP-21"];
     IgnoresCancel "ignores-cancel" "session/cancel has no effect." ["TV-ACP-22"];
     CancelIsSpeltAsInAcp "cancel-is-spelt-as-in-acp" "session/cancel accepts only sessionId." ["TV-ACP-22"];
-    CancelEndsSession "cancel-ends-session" "A cancelled session accepts no further prompts." ["TV-ACP-24"];
+    CancelEndsSession "cancel-ends-session" "A cancelled session accepts no further prompts." ["TV-ACP-12", "TV-ACP-24", "TV-DUR-1"];
     CancelsEverything "cancels-everything" "session/cancel ends every prompt of its connection." ["TV-ACP-22", "TV-ACP-25"];
     ChunksOutOfOrder "chunks-out-of-order" "The chunks of a message come in the wrong order." ["TV-ACP-26"];
     RefusesLinks "refuses-links" "A prompt with a resource link is refused." ["TV-ACP-29"];
@@ -84,15 +84,15 @@ faults! {
     StartSeqAsText "start-seq-as-text" "startSeq is a string." ["TV-SUB-1"];
     ValueBeforeResult "value-before-result" "The first value comes before the result of subscribe." ["TV-SUB-1"];
     AlwaysResumed "always-resumed" "Every subscription is reported as resumed." ["TV-RES-3", "TV-RES-5", "TV-SUB-2"];
-    NoInitialValue "no-initial-value" "A new subscription gets no value." ["TV-SUB-3"];
+    NoInitialValue "no-initial-value" "A new subscription gets no value." ["TV-DUR-1", "TV-SUB-3"];
     NoValue "no-value" "tinyvex/data lacks its value." ["TV-SUB-4"];
-    SeqStandsWhileShared "seq-stands-while-shared" "seq does not grow while a stream has several subscribers." ["TV-SUB-5"];
+    SeqStandsWhileShared "seq-stands-while-shared" "seq does not grow while a stream has several subscribers." ["TV-SUB-5", "TV-CHK-6"];
     SeqStands "seq-stands" "seq does not grow past 3." ["TV-SUB-5"];
     SubIdsInLowerCase "sub-ids-in-lower-case" "subIds are sent in lower case." ["TV-SUB-6"];
     StartSeqAhead "start-seq-ahead" "startSeq is ahead of the first seq." ["TV-SUB-7"];
     ParamsMayLack "params-may-lack" "subscribe without params is treated as params null." ["TV-SUB-8"];
     UnknownStreamsAreEmpty "unknown-streams-are-empty" "An unknown stream is accepted and has the value null." ["TV-SUB-9"];
-    UpdatesNobody "updates-nobody" "Streams are not updated." ["TV-MUT-4", "TV-SUB-10"];
+    UpdatesNobody "updates-nobody" "Streams are not updated." ["TV-ERR-9", "TV-MUT-4", "TV-SUB-10"];
     BlanksUpdateNobody "blanks-update-nobody" "A message of several blanks does not update its stream." ["TV-SUB-10"];
     KeyOrderMatters "key-order-matters" "The order of keys in params distinguishes streams." ["TV-RES-10", "TV-SUB-11"];
     ComputesForEach "computes-for-each" "A stream is computed for every subscriber." ["TV-SUB-11", "TV-SUB-12"];
@@ -105,7 +105,7 @@ faults! {
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
     SessionsExcludeUnsubscribes "sessions-exclude-unsubscribes" "tinyvex/unsubscribe is unknown on a connection that has a session." ["TV-SUB-14", "TV-TRN-2"];
     StreamsExcludePrompts "streams-exclude-prompts" "session/prompt is unknown on a connection that has a subscription." ["TV-ACP-12", "TV-TRN-2"];
-    ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-TRN-3"];
+    ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-ACP-12", "TV-SUB-14", "TV-TRN-3"];
     ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
     NoMethodIsUnknown "no-method-is-unknown" "A request without method is refused as one of an unknown method." ["TV-TRN-7"];
     FailuresAreAnswered "failures-are-answered" "A notification that fails is answered with its error." ["TV-ACP-23", "TV-TRN-8"];
@@ -152,9 +152,9 @@ faults! {
     UnsubscribesAll "unsubscribes-all" "unsubscribe ends the stream for all of its subscribers." ["TV-SUB-15"];
     UnsubscribesNothing "unsubscribes-nothing" "unsubscribe without subId is accepted." ["TV-SUB-16"];
     LongSubIdsAreUnique "long-sub-ids-are-unique" "A subId of more than eight letters is refused while another connection uses it." ["TV-SUB-18"];
-    LongSubIdsAreGlobal "long-sub-ids-are-global" "Data for a subId of more than eight letters goes to the first connection that used it." ["TV-SUB-18"];
+    LongSubIdsAreGlobal "long-sub-ids-are-global" "Data for a subId of more than eight letters goes to the first connection that used it." ["TV-SUB-18", "TV-SUB-3"];
     LeavingEndsStreams "leaving-ends-streams" "A lost connection ends its streams for the others, too." ["TV-SUB-19"];
-    SharedStreamsAreNumbers "shared-streams-are-numbers" "accepted is 1 for a stream that has another subscriber." ["TV-SUB-1"];
+    SharedStreamsAreNumbers "shared-streams-are-numbers" "accepted is 1 for a stream that has another subscriber." ["TV-RES-1", "TV-SUB-1"];
     SharedStreamsAreResumed "shared-streams-are-resumed" "A subscription to a stream that has another subscriber is reported as resumed." ["TV-SUB-2"];
     KnownSubIdsAreResumed "known-sub-ids-are-resumed" "A subscription with a subId that was used before is reported as resumed." ["TV-SUB-2"];
     NoValueForKnownSubIds "no-value-for-known-sub-ids" "A subId that its connection has used before gets no value." ["TV-SUB-3"];

@@ -361,7 +361,7 @@ impl Streams {
     pub fn leave(&mut self, client: u64) {
         self.clients.remove(&client);
         self.own.retain(|(known, _), _| *known != client);
-        self.forget(client, self.has(Defect::LeavingEndsStreams));
+        self.forget(client, self.behaviour.prepares(Defect::LeavingEndsStreams));
     }
 
     /// Ends all subscriptions of a client; under a defect, their streams with them.
@@ -373,7 +373,12 @@ impl Streams {
             .map(|(_, sub_id)| sub_id.clone())
             .collect();
         for sub_id in gone {
-            if streams && let Some(key) = self.chosen.get(&(client, sub_id.clone())) {
+            if streams
+                && let Some(key) = self.chosen.get(&(client, sub_id.clone()))
+                && let Some(live) = self.live.get(key)
+                && live.subscribers.iter().any(|(other, _)| *other != client)
+            {
+                self.behaviour.took_effect();
                 self.live.remove(key);
             }
             self.release(client, &sub_id, false);

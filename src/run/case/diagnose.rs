@@ -91,10 +91,14 @@ pub(super) fn silence(
         None => LastRequest::Nothing,
         Some(at) => name(at).map_or(LastRequest::Unnamed, LastRequest::Of),
     };
-    // What comes before the first question belongs to the opening, if it looks like it.
-    let first = entries.iter().position(|entry| asks(entry, roles)).unwrap_or(entries.len());
-    let greets = |at: usize| at < first && entries[at].messages().all(|message| roles.greets(message));
     let came: Vec<usize> = (0..entries.len()).filter(|at| came(entries[*at])).collect();
+    // What comes before the first question belongs to the opening, if it looks like it; and so does the first that looks like it, if that
+    // question was sent right behind the opening.
+    let first = entries.iter().position(|entry| asks(entry, roles)).unwrap_or(entries.len());
+    let greeting = |at: usize| entries[at].messages().all(|message| roles.greets(message));
+    let opens = entries[..first].iter().any(|entry| says(entry));
+    let greeted = came.iter().copied().find(|at| greeting(*at)).filter(|_| opens);
+    let greets = |at: usize| greeting(at) && (at < first || Some(at) == greeted);
     let beyond = came.iter().any(|at| !greets(*at));
     let Some(last) = came.last().copied() else {
         return if awaited.close && asked == LastRequest::Nothing {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::protocol::script::TurnStep;
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::scenario::case::TurnStep;
 use crate::scenario::turn;
 
 impl Interpreter<'_> {

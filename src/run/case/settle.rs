@@ -23,8 +23,8 @@ const OWED: Duration = Duration::from_secs(1);
 impl Interpreter<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
     pub(crate) fn quiet(&self) -> Option<Duration> {
-        let own = self.cx.protocol.extension.turn.quiet_ms?;
-        let quiet = self.cx.run.quiet.unwrap_or(Duration::from_millis(own.into()));
+        let own = self.cx.protocol.quiet()?;
+        let quiet = self.cx.run.quiet.unwrap_or(own);
         Some(self.cx.run.options.timing.scaled(quiet))
     }
 

@@ -4,7 +4,7 @@ use crate::protocol::ReadingName;
 use crate::run::case::client::Reading;
 use crate::run::case::context::{StepContext, StepScope, Tolerance};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::scenario::case::{Leniency, Restart, Step, Verb};
+use crate::scenario::case::{Group, Leniency, Restart, Step, Verb};
 
 impl Interpreter<'_> {
     /// Does steps one after the other.
@@ -56,10 +56,8 @@ impl Interpreter<'_> {
         if let Some(condition) = &step.common.when
             && !self.relation(condition)?.0
         {
-            if let Verb::Expect(expect) = &step.verb {
-                // What the server did decides here: that a later step lacks the values is no mistake of the case.
-                self.vars.miss(expect.save.keys());
-            }
+            // What the server did decides here: that a later step lacks the values is no mistake of the case.
+            step.expects().into_iter().for_each(|expect| self.vars.miss(expect.save.keys()));
             return Ok(());
         }
         self.perform(&step.verb, cx).await?;
@@ -99,8 +97,21 @@ impl Interpreter<'_> {
             Verb::Assert(relation) => self.assert(relation, cx),
             Verb::Unchanged(unchanged) => self.unchanged(unchanged, cx).await,
             Verb::Repeat(repeat) => self.repeat(repeat, cx).await,
+            Verb::Steps(group) => self.group(group, cx).await,
             Verb::Parallel(branches) => self.parallel(branches, cx).await,
         }
+    }
+
+    /// Does the steps, with variables of their own.
+    async fn group(&mut self, group: &Group, cx: &StepScope<'_>) -> Result<(), Abort> {
+        let mut values = Vec::with_capacity(group.vars.len());
+        for (name, value) in &group.vars {
+            values.push((name.clone(), Some(self.expand(value, None)?)));
+        }
+        let outer = self.vars.replace(values);
+        let done = self.steps(&group.steps, &format!("{}/steps", cx.at)).await;
+        self.vars.replace(outer);
+        done
     }
 
     /// Takes the branches' steps in turn: first steps first, so that sends go out back to back.

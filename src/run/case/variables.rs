@@ -57,6 +57,18 @@ impl Variables {
         self.values.insert(name.to_owned(), value.into());
     }
 
+    /// Sets variables, or removes those without a value, and returns what they were.
+    pub fn replace(&mut self, values: Vec<(String, Option<Value>)>) -> Vec<(String, Option<Value>)> {
+        let replaced = values.into_iter().map(|(name, value)| {
+            let before = match value {
+                Some(value) => self.values.insert(name.clone(), value),
+                None => self.values.remove(&name),
+            };
+            (name, before)
+        });
+        replaced.collect()
+    }
+
     /// Fills in the templates of a value; `with`: names that come before all others.
     ///
     /// # Errors

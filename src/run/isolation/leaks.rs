@@ -107,7 +107,7 @@ impl LeakProbe {
         Client { run: self.run, case: self.case.clone(), name: name.to_owned(), server_id: self.server_id }
     }
 
-    /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
+    /// A client is about to say a text, or one was made up for it: the UUIDs and cues in it are its own.
     pub fn note_sent(&self, client: &str, text: &str) {
         let found = marks(text);
         if !found.is_empty() {
@@ -441,6 +441,19 @@ mod tests {
             assert_eq!(probe.attribute(&mut failures, &["A-1".to_owned()]), Some(LeakKind::Frame));
             assert!(messages(&failures)[0].contains(told), "{failures:?}");
             assert_eq!(messages(&failures)[1..], ["before"]);
+        }
+    }
+
+    #[test]
+    fn an_id_that_both_cases_have_said_is_no_leak() {
+        let all = Arc::new(LeakDetector::default());
+        let (one, two) = (all.begin("f/one", 1), all.begin("f/two", 1));
+        for (probe, client) in [(&one, "alice"), (&two, "bob")] {
+            probe.note_sent(client, &format!(r#"{{"id":"{UUID}"}}"#));
+            probe.note_mark(client, 3, UUID, "{}");
+        }
+        for probe in [&one, &two] {
+            assert!(probe.attribute(&mut silent_failures(), &[]).is_none());
         }
     }
 

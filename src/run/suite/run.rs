@@ -63,7 +63,7 @@ pub async fn run(
     }
     let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
     let mut reports = ReportSink::new(secrets, summary, sink);
-    let limit = time_limit(&options, &target, cases.len());
+    let limit = time_limit(&run.protocol, &options, &target, cases.len());
     let is_told = options.timing.limit.is_some() || !matches!(target, Target::Reference(_));
     let ends_within = limit.filter(|_| is_told).map(|limit| limit.as_secs_f64());
     let begins = started(&run, &target, &pool.url().await, cases.len());
@@ -131,13 +131,17 @@ pub async fn run(
 
 /// How long the cases may take together, where the user says nothing else: several times what a server takes that answers at
 /// once, and that one which answers nothing is given.
-fn time_limit(options: &RunOptions, target: &Target, cases: usize) -> Option<Duration> {
+fn time_limit(protocol: &Protocol, options: &RunOptions, target: &Target, cases: usize) -> Option<Duration> {
     const BASE: Duration = Duration::from_secs(60);
     const CASE: Duration = Duration::from_secs(4);
+    // Where only a silence ends a turn, a case waits for one again and again.
+    const SILENCES: u32 = 6;
     // A server of the user's that is launched takes its time to start, again and again.
     let factor = if matches!(target, Target::Url { .. }) { 1.0 } else { 4.0 };
     let rounds = f64::from(options.attempts.repeat) * f64::from(options.attempts.retries + 1);
-    let all = CASE.as_secs_f64() * cases as f64 * rounds / options.jobs.max(1) as f64;
+    let quiet = options.timing.quiet.or(protocol.quiet()).unwrap_or_default();
+    let case = (CASE + SILENCES * quiet).as_secs_f64();
+    let all = case * cases as f64 * rounds / options.jobs.max(1) as f64;
     let usual =
         Duration::try_from_secs_f64((BASE.as_secs_f64() + all) * factor * options.timing.scale.max(1.0));
     match options.timing.limit {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Linter, Rule};
+use super::{Linter, Rule, ungroup};
 use crate::protocol::Protocol;
 use crate::scenario::TURN_END;
 use crate::scenario::case::{Step, Verb};
@@ -73,9 +73,10 @@ fn light(linter: &mut Linter<'_>) {
     if !requirements.fails(&linter.protocol.extension.turn.covers) {
         return;
     }
-    let is_end = |step: &&Step| matches!(&step.verb, Verb::Expect(verb) if verb.awaited.names == [TURN_END]);
-    let mut steps = linter.case.case.steps.iter().enumerate();
-    let Some((index, step)) = steps.find(|(_, step)| is_end(step)) else { return };
+    let is_end = |step: &Step| matches!(&step.verb, Verb::Expect(verb) if verb.awaited.names == [TURN_END]);
+    let case = linter.case;
+    let steps = ungroup(&case.case.steps, "/steps");
+    let Some((step, place)) = steps.iter().find(|(step, _)| is_end(step)) else { return };
     let covers = &step.common.covers;
     if covers.is_empty() || requirements.fails(covers) {
         return;
@@ -83,5 +84,5 @@ fn light(linter: &mut Linter<'_>) {
     let message =
         format!("a server whose turns never end would be reported as violating {}", covers.join(" and "));
     let hint = "let a turn end before this step, in a step without `covers`";
-    linter.found(Rule::LightTurnEnd, &format!("/steps/{index}/covers"), Part::Value, message, hint);
+    linter.found(Rule::LightTurnEnd, &format!("{place}/covers"), Part::Value, message, hint);
 }

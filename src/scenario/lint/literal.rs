@@ -10,7 +10,7 @@ use crate::trace::Direction;
 
 const HINT: &str = "keep the id with `save` where the server sends it, and write `{{NAME}}` here";
 
-pub(super) fn look(linter: &mut Linter<'_>, step: &Step, behind: &[Step], at: &str) {
+pub(super) fn look(linter: &mut Linter<'_>, step: &Step, behind: &[&Step], at: &str) {
     match &step.verb {
         Verb::Expect(verb) => awaited(linter, &verb.awaited, at),
         Verb::Never(verb) => awaited(linter, &verb.awaited, at),
@@ -59,7 +59,7 @@ fn awaited(linter: &mut Linter<'_>, awaited: &Awaited, at: &str) {
     }
 }
 
-fn sent(linter: &mut Linter<'_>, message: &Value, behind: &[Step], at: &str) {
+fn sent(linter: &mut Linter<'_>, message: &Value, behind: &[&Step], at: &str) {
     // What is to be refused, or is to do nothing, may well be made up.
     if linter.in_unchanged {
         return;

@@ -127,12 +127,12 @@ impl Linter<'_> {
 
     /// Looks at a list of steps, and at those within them.
     fn list(&mut self, steps: &[Step], at: &str) {
-        refused::look(self, steps, at);
-        for (index, step) in steps.iter().enumerate() {
-            let place = format!("{at}/{index}");
-            literal::look(self, step, &steps[index + 1..], &place);
-            vacuous::look(self, step, &steps[..index], &place);
-            places::look(self, step, &place);
+        let (all, places): (Vec<_>, Vec<_>) = ungroup(steps, at).into_iter().unzip();
+        refused::look(self, &all, &places);
+        for (index, (step, place)) in all.iter().zip(&places).enumerate() {
+            literal::look(self, step, &all[index + 1..], place);
+            vacuous::look(self, step, &all[..index], place);
+            places::look(self, step, place);
             match &step.verb {
                 Verb::Unchanged(verb) => {
                     self.in_unchanged = true;
@@ -149,6 +149,19 @@ impl Linter<'_> {
             }
         }
     }
+}
+
+/// The steps in the order in which they are done, each group in front of its own, and their places.
+fn ungroup<'s>(steps: &'s [Step], at: &str) -> Vec<(&'s Step, String)> {
+    let placed = steps.iter().enumerate().flat_map(|(index, step)| {
+        let place = format!("{at}/{index}");
+        let within = match &step.verb {
+            Verb::Steps(group) => ungroup(&group.steps, &format!("{place}/steps")),
+            _ => Vec::new(),
+        };
+        std::iter::once((step, place)).chain(within)
+    });
+    placed.collect()
 }
 
 /// The step sends something.

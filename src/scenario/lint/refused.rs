@@ -8,7 +8,7 @@ use crate::scenario::case::{Step, Verb};
 use crate::source::Part;
 use crate::trace::Direction;
 
-pub(super) fn look(linter: &mut Linter<'_>, steps: &[Step], at: &str) {
+pub(super) fn look(linter: &mut Linter<'_>, steps: &[&Step], places: &[String]) {
     if linter.in_unchanged {
         return;
     }
@@ -49,7 +49,7 @@ pub(super) fn look(linter: &mut Linter<'_>, steps: &[Step], at: &str) {
             "an effect of the `{name}` that was refused before would look like an effect of this one"
         );
         let hint = "check the effect in between: `never`, or the refused message within `unchanged`";
-        linter.found(Rule::HiddenEffect, &format!("{at}/{index}"), Part::Value, message, hint);
+        linter.found(Rule::HiddenEffect, &places[index], Part::Value, message, hint);
     }
 }
 

@@ -28,7 +28,7 @@ impl From<Value> for Body {
     }
 }
 
-pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[Step], at: &str) {
+pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[&Step], at: &str) {
     if let Some(relation) = &step.common.when
         && is_fixed(relation)
     {
@@ -95,7 +95,7 @@ fn is_fixed(relation: &Relation) -> bool {
 }
 
 /// Examples of what the `expect` before has taken; none where that is not known.
-fn taken(linter: &Linter<'_>, before: &[Step], by: Option<&str>) -> Vec<Body> {
+fn taken(linter: &Linter<'_>, before: &[&Step], by: Option<&str>) -> Vec<Body> {
     let mut expects = before.iter().rev().filter_map(|step| match &step.verb {
         Verb::Expect(verb) if verb.by.as_deref() == by => Some(verb),
         _ => None,

@@ -125,6 +125,10 @@ fn silences_are_told_apart() {
         ("-- ->hello <-welcome <-delta", true, WaitFailure::OtherFrames(some("delta"))),
         ("-- ->hello <-welcome ->ask", true, WaitFailure::SinceOpening(of("ask"))),
         ("-- ->hello <-welcome ->ask <-beat", true, WaitFailure::SinceOpening(of("ask"))),
+        // A question right behind the opening, before that is answered.
+        ("-- ->hello ->ask <-welcome", true, WaitFailure::SinceOpening(of("ask"))),
+        ("-- ->hello ->ask <-welcome <-delta", true, WaitFailure::OtherFrames(some("delta"))),
+        ("-- ->ask <-welcome", false, WaitFailure::OtherFrames(some("welcome"))),
         // A batch asks, answers and begins a turn with any of its messages; it may come at any time only with all of them.
         ("-- ->hello+ask", false, WaitFailure::Mute(of("ask"))),
         ("-- ->hello <-welcome ->ask <-beat+tick", true, WaitFailure::SinceOpening(of("ask"))),

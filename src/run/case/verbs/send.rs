@@ -86,6 +86,10 @@ impl Interpreter<'_> {
         shown: Option<String>,
         purpose: Purpose,
     ) -> Result<(), Abort> {
+        // What a scenario writes out, several cases may say; a server may answer by it.
+        if let Some(probe) = &self.cx.probe {
+            probe.note_sent(client, &text);
+        }
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
