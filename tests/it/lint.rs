@@ -53,6 +53,21 @@ fn literal_ids_are_found() {
 }
 
 #[test]
+fn names_that_other_cases_can_use_are_found() {
+    let turn = |key: &str| {
+        let calls = format!(
+            "[{{ call: {{ class: guarded, args: {{ key: {key}, text: x }} }} }}, {{ call: {{ class: open, args: {{ key: {key} }} }} }}]"
+        );
+        case("MC-APR-1", &["open: alice", "expect: approval_pending"])
+            .replace("turn: [{ say: [done] }]", &format!("turn: {calls}"))
+    };
+    assert_eq!(found(&turn("plan")), [(Rule::SharedName, 7)]);
+    assert_eq!(found(&turn("'{{uid}}'")), []);
+    let apart = turn("plan").replacen("key: plan", "key: other", 1);
+    assert_eq!(found(&apart), [], "nothing that is written is read");
+}
+
+#[test]
 fn steps_that_cannot_fail_are_found() {
     let check = |check: &str| {
         case("MC-LIFE-1", &["open: alice", "expect: [run_status, close]", &format!("check: {check}")])

@@ -202,6 +202,9 @@ impl Peer<'_> {
         if request.id.is_some() {
             self.past.newest_id.set(request.id.clone());
         }
+        if request.method != "tinyvex/ping" {
+            self.past.counts.pings.set(0);
+        }
         match self.perform(&request) {
             Ok(Answer::Now(result)) => self.answer(request.id.as_ref(), &Ok(result)),
             Ok(Answer::Elsewhere) => {}

@@ -25,6 +25,7 @@ pub(super) struct Past {
 /// How often something has happened.
 #[derive(Default)]
 pub(super) struct Counts {
+    /// In a row.
     pub pings: Cell<u32>,
     /// Texts that were no JSON.
     pub rubbish: Cell<u32>,

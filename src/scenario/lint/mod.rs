@@ -5,6 +5,7 @@ mod covers;
 mod literal;
 mod places;
 mod refused;
+mod shared;
 mod vacuous;
 
 use std::fmt;
@@ -32,11 +33,13 @@ pub enum Rule {
     LightTurnEnd,
     /// A pointer of the protocol file, or a pointer or condition of a step, leads to a place that no message has.
     UnknownPlace,
+    /// What one call of a case writes and another reads has a name that other cases can use, too.
+    SharedName,
 }
 
 impl Rule {
     /// All of them, with what is wrong with a case that breaks it.
-    pub const ALL: [(Self, &'static str, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str, &'static str); 8] = [
         (Self::LiteralId, "literal-id", "an id that the server gives is written as a literal"),
         (Self::CannotFail, "cannot-fail", "no message can fail the step"),
         (Self::FixedCondition, "fixed-condition", "the condition is the same in every run"),
@@ -55,6 +58,11 @@ impl Rule {
             Self::UnknownPlace,
             "unknown-place",
             "a pointer or a condition leads to a place that no message has",
+        ),
+        (
+            Self::SharedName,
+            "shared-name",
+            "what a call writes and another reads has a name that other cases can use, too",
         ),
     ];
 
@@ -94,6 +102,7 @@ pub fn lint(protocol: &Protocol, cases: &[LoadedCase]) -> Vec<Finding> {
         let mut linter =
             Linter { protocol, deciders: &deciders, case, in_unchanged: false, findings: Vec::new() };
         covers::look(&mut linter);
+        shared::look(&mut linter);
         linter.list(&case.case.steps, "/steps");
         findings.append(&mut linter.findings);
     }
