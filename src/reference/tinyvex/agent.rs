@@ -170,6 +170,7 @@ impl Player {
                 self.core.spelling.result(json!({ "ok": true, "stopReason": reason }))
             }
         };
+        let is_cancelled = matches!(result, Err(Stop::Cancelled));
         let answer = match result {
             Ok(()) => Ok(done("end_turn")),
             Err(Stop::Cancelled) => Ok(done("cancelled")),
@@ -184,7 +185,7 @@ impl Player {
             }
         }
         outbox.send(Message::text(response(id, &answer, &self.behaviour).to_string()));
-        if self.number == 3 && self.behaviour.strikes(Defect::ClosesAfterThreePrompts) {
+        if self.number == 3 && !is_cancelled && self.behaviour.strikes(Defect::ClosesAfterThreePrompts) {
             outbox.send(Message::Close(None));
         }
     }

@@ -4,7 +4,7 @@ use crate::reference::faults::faults;
 
 faults! {
     BinaryFrames "binary-frames" "Responses are sent as binary messages." ["TV-TRN-1"];
-    ClosesAfterTenPings "closes-after-ten-pings" "The connection is closed after ten pings in a row." ["TV-TRN-3", "TV-TRN-11"];
+    ClosesAfterTenPings "closes-after-ten-pings" "The connection is closed after ten pings in a row." ["TV-TRN-3"];
     NoVersion "no-version" "Notifications lack jsonrpc." ["TV-TRN-4"];
     AnyVersion "any-version" "Requests of any version of JSON-RPC are executed." ["TV-TRN-6"];
     IgnoresBadRequests "ignores-bad-requests" "An invalid request is ignored although it has an id." ["TV-TRN-6", "TV-TRN-7"];
@@ -105,7 +105,7 @@ faults! {
     StreamsExcludeSessions "streams-exclude-sessions" "session/new is unknown on a connection that has a subscription." ["TV-TRN-2"];
     SessionsExcludeUnsubscribes "sessions-exclude-unsubscribes" "tinyvex/unsubscribe is unknown on a connection that has a session." ["TV-SUB-14", "TV-TRN-2"];
     StreamsExcludePrompts "streams-exclude-prompts" "session/prompt is unknown on a connection that has a subscription." ["TV-ACP-12", "TV-TRN-2"];
-    ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt." ["TV-ACP-8", "TV-ACP-12", "TV-ACP-24", "TV-SUB-14", "TV-TRN-3"];
+    ClosesAfterThreePrompts "closes-after-three-prompts" "The connection is closed after its third prompt, unless that was cancelled." ["TV-ACP-8", "TV-ACP-12", "TV-ACP-24", "TV-SUB-14", "TV-TRN-3"];
     ClosesAfterManyChunks "closes-after-many-chunks" "The connection is closed after a value of more than six chunks." ["TV-TRN-3"];
     NoMethodIsUnknown "no-method-is-unknown" "A request without method is refused as one of an unknown method." ["TV-TRN-7"];
     FailuresAreAnswered "failures-are-answered" "A notification that fails is answered with its error." ["TV-ACP-23", "TV-TRN-8"];

@@ -8,7 +8,8 @@ use super::{Linter, Rule};
 use crate::protocol::script::TurnStep;
 use crate::source::{Part, escape_token};
 
-const HINT: &str = "cases run at the same time, and runs after each other, on one server: write `{{uid}}` in it";
+const HINT: &str =
+    "cases run at the same time, and runs after each other, on one server: write `{{uid}}` in it";
 
 /// An argument of a call: its class, the argument's name, its value.
 type Argument<'c> = (&'c str, &'c str, &'c str);
@@ -19,27 +20,24 @@ pub(super) fn look(linter: &mut Linter<'_>) {
     let turn = case.turn.iter().map(|steps| ("/turn".to_owned(), steps));
     let named = case.turns.iter().map(|(name, steps)| (format!("/turns/{}", escape_token(name)), steps));
     let mut first: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    let mut shared = Vec::new();
     for (at, steps) in turn.chain(named) {
         for (index, step) in steps.iter().enumerate() {
             for (class, name, value) in constants(step) {
                 if *first.entry((name, value)).or_insert(class) != class {
-                    shared.push((format!("{at}/{index}/call/args/{}", escape_token(name)), value));
+                    let message = format!("`{value}` is what another call of the case has, too");
+                    let at = format!("{at}/{index}/call/args/{}", escape_token(name));
+                    linter.found(Rule::SharedName, &at, Part::Value, message, HINT);
                 }
             }
         }
-    }
-    let found: Vec<(String, String)> = shared.into_iter().map(|(at, value)| (at, value.to_owned())).collect();
-    for (at, value) in found {
-        let message = format!("`{value}` is what another call of the case has, too");
-        linter.found(Rule::SharedName, &at, Part::Value, message, HINT);
     }
 }
 
 /// The texts among the arguments of a call that are the same in every run.
 fn constants(step: &TurnStep) -> Vec<Argument<'_>> {
     let part = |name| step.call.as_ref().and_then(|call| call.get(name));
-    let (Some(class), Some(args)) = (part("class").and_then(Value::as_str), part("args").and_then(Value::as_object))
+    let (Some(class), Some(args)) =
+        (part("class").and_then(Value::as_str), part("args").and_then(Value::as_object))
     else {
         return Vec::new();
     };
