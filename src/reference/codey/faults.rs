@@ -52,7 +52,7 @@ faults! {
     DenialIsTheEnd "denial-is-the-end" "After a denial the session refuses new turns." ["CO-SM-8"];
     TwinsAreRefused "twins-are-refused" "A message that equals the previous one is refused." ["CO-SM-8"];
     StuckAfterFailure "stuck-after-failure" "After a failed turn the session refuses new turns." ["CO-ER-5", "CO-GS-5"];
-    AsciiOnly "ascii-only" "Characters beyond ASCII are lost from the user's text." ["CO-SM-9"];
+    AsciiOnly "ascii-only" "Characters beyond ASCII are lost from the user's text." ["CO-GH-3", "CO-SM-9"];
     SecondMessageCancels "second-message-cancels" "A message during a turn cancels the turn." ["CO-SM-12"];
     KeepsWhatItRefuses "keeps-what-it-refuses" "A message that is refused because of its agent_id is in History." ["CO-SM-7"];
     AgentIsText "agent-is-text" "agent_id of TextDelta is a string." ["CO-TX-1"];

@@ -119,7 +119,7 @@ faults! {
     HeartbeatTakesEventId "heartbeat-takes-event-id" "heartbeat has an event_id." ["MC-HB-3"];
     DenyAbortGoesOn "deny-abort-goes-on" "A denial is announced as deny_abort, and the run continues." ["MC-APR-9"];
     ApprovedOnceIsEnough "approved-once-is-enough" "After one call was approved, no call needs approval." ["MC-APR-1"];
-    DeniedRunsUnseen "denied-runs-unseen" "A denied tool runs, and its output reports that it did not." ["MC-APR-8"];
+    DeniedRunsUnseen "denied-runs-unseen" "A denied tool runs, and its output reports that it did not." ["MC-APR-4", "MC-APR-8"];
     IdleAbortIsRemembered "idle-abort-is-remembered" "An abort that was refused because no run was active ends the next run." ["MC-ERR-6"];
     RefusedIdIsRemembered "refused-id-is-remembered" "The client_msg_id of a refused message counts as sent." ["MC-ERR-6"];
     OldRunIdAborts "old-run-id-aborts" "abort with the id of a run that is over ends the active run." ["MC-ABT-5"];
