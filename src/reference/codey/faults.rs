@@ -213,7 +213,7 @@ faults! {
     ApprovalIsRemembered "approval-is-remembered" "One approval allows all later calls of the tool with the same params." ["CO-CF-2"];
     ApprovalIsShared "approval-is-shared" "A call that the client of another session has approved needs no approval." ["CO-CF-2"];
     DeniesAloneOnly "denies-alone-only" "A deny rule about params is not applied to one of several calls." ["CO-CF-3"];
-    DenyMissesParams "deny-misses-params" "A deny rule about params is not applied." ["CO-CF-3"];
+    DenyMissesParams "deny-misses-params" "A deny rule about params is not applied." ["CO-CF-3", "CO-TL-14"];
     DenyYieldsToApproval "deny-yields-to-approval" "A deny rule about params is not applied once the client has approved a call." ["CO-CF-3"];
     DenySpreads "deny-spreads" "Once a deny rule has matched a call, all later calls of the tool are denied." ["CO-CF-3"];
 }

@@ -222,7 +222,7 @@ faults! {
     SilentWhileActive "silent-while-active" "An unknown type is ignored during a run." ["MC-ERR-11", "MC-ERR-3"];
     BusyIsNews "busy-is-news" "The error BUSY goes to every client of the session, without req_id." ["MC-ACK-3", "MC-FAN-7"];
     BrokenJsonIsNews "broken-json-is-news" "The error about text that is not a JSON object goes to every client of the session." ["MC-FAN-7"];
-    AckKeepsReqId "ack-keeps-req-id" "accepted of a command without req_id has that of the command before." ["MC-ACK-3", "MC-ENV-11", "MC-ENV-12"];
+    AckKeepsReqId "ack-keeps-req-id" "accepted of a command without req_id has that of the command before." ["MC-ACK-1", "MC-ACK-3", "MC-ENV-11", "MC-ENV-12"];
     AckNamesItsCall "ack-names-its-call" "accepted of a decision has the call_id." ["MC-ACK-7", "MC-ENV-13"];
     AckTellsRepeats "ack-tells-repeats" "accepted of a repeated client_msg_id has a field duplicate." ["MC-ACK-7", "MC-ENV-13"];
     AcksNeedReqId "acks-need-req-id" "A command without req_id is executed without accepted." ["MC-ACK-1", "MC-ENV-12"];
