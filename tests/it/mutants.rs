@@ -16,7 +16,7 @@ fn project(mutants: &str) -> tempfile::TempDir {
     );
     fs::write(folder.path().join("frameproof.toml"), config).expect("written");
     let case = "family: pings\ncases:\n  - name: text\n    title: A turn of text\n    turn: [{ say: [hi] }]\n    steps:\n      - open: alice\n      \
-                - send: { type: send, text: '{{cue}}' }\n      - expect: turn-end\n";
+                - send: { type: send, text: '{{cue}}', req_id: s1 }\n      - expect: turn-end\n";
     fs::write(folder.path().join("pings.yaml"), case).expect("written");
     folder
 }
