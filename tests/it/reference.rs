@@ -242,7 +242,7 @@ fn defects_at_later_moments_are_found() {
                 ("killed", "compacts-twice", "again"),
                 ("killed", "gone-runs-late", "second-turn"),
                 ("harmless", "answers-twice", "while-asking"),
-                ("unmet", "id-per-chunk", "blank"),
+                ("unmet", "id-per-chunk", "while-asking"),
                 ("unmet", "response-id-repeats", "first-turn"),
             ][..],
         ),
