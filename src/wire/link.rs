@@ -14,6 +14,10 @@ use crate::trace::Payload;
 pub struct Link {
     connection: RawConnection,
     mode: LinkMode,
+    /// The next frame waits for the one behind it.
+    holds_next: bool,
+    /// The frame that waits.
+    held: Vec<u8>,
 }
 
 /// What a connection is used for.
@@ -37,7 +41,7 @@ impl Link {
         mode: LinkMode,
     ) -> Result<Self, ConnectError> {
         let connection = RawConnection::open(endpoint, number, queue).await?;
-        Ok(Self { connection, mode })
+        Ok(Self { connection, mode, holds_next: false, held: Vec::new() })
     }
 
     /// The sub-protocol that the server selected.
@@ -49,7 +53,19 @@ impl Link {
         if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
             return Err("nothing can be sent after a close frame".to_owned());
         }
-        self.connection.frame(&frame, deadline).await.map(drop)
+        let mut bytes = std::mem::take(&mut self.held);
+        bytes.extend(frame.encode());
+        if std::mem::take(&mut self.holds_next) {
+            self.held = bytes;
+            return Ok(());
+        }
+        self.connection.write(&bytes, usize::MAX, deadline).await.map(drop)
+    }
+
+    /// Has the next message, ping or close wait for the one behind it. Both are written at once, so that the server can
+    /// read them at once.
+    pub fn hold_next(&mut self) {
+        self.holds_next = true;
     }
 
     fn takes_bytes(&self) -> Result<(), String> {

@@ -115,14 +115,6 @@ impl RawConnection {
         self.selected.as_deref()
     }
 
-    /// Writes a frame as it is. See [`RawConnection::write`].
-    ///
-    /// # Errors
-    /// As [`RawConnection::write`].
-    pub async fn frame(&mut self, frame: &Frame, deadline: Duration) -> Result<Vec<Payload>, String> {
-        self.write(&frame.encode(), usize::MAX, deadline).await
-    }
-
     /// Writes bytes, at most `piece` of them (at least 1) at a time, each flushed. Returns the messages that they
     /// complete for a server that goes by the RFC.
     ///

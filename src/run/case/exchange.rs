@@ -188,6 +188,9 @@ impl Interpreter<'_> {
             if let Some(message) = &step.send {
                 let message = self.expand_message(message, with)?;
                 sent.clone_from(&message);
+                if let Some(link) = self.client(client)?.link().filter(|_| message_behind.is_some()) {
+                    link.hold_next();
+                }
                 self.send_json(client, message, Purpose::Housekeeping).await?;
                 if let Some(behind) = message_behind.take() {
                     self.send_json(client, behind, Purpose::Stimulus).await?;

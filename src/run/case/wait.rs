@@ -367,8 +367,12 @@ impl Interpreter<'_> {
     /// that is waited for.
     fn is_for_another(&self, client: &str, wanted: &Expectation, error: &Received) -> bool {
         let Some(replies) = &self.cx.protocol.extension.replies else { return false };
-        let Some(id) = replies.id.get(&error.body).filter(|id| !id.is_null()) else { return false };
+        let Some(id) = replies.id.get(&error.body) else { return false };
         let echo = wanted.echo.as_ref().filter(|(at, _)| *at == replies.id).map(|(_, id)| id);
+        // Without an id it answers a message whose id the server could not read: an exchange's own it can.
+        if id.is_null() {
+            return echo.is_some();
+        }
         if let Some(asked) = echo.or_else(|| wanted.with.as_ref().and_then(|with| replies.id.get(with))) {
             return asked != id;
         }
