@@ -8,6 +8,7 @@ mod error;
 mod memory_estimate;
 mod parse;
 mod pointer;
+pub(crate) mod respell;
 mod shown;
 
 pub(crate) use cost::cost;

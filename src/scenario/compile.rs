@@ -69,6 +69,7 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
             words: given.words,
             pseudolocale: given.pseudolocale,
             pipelined: given.pipelined,
+            respelled: given.respelled,
             linger,
         },
         steps,

@@ -77,6 +77,9 @@ pub struct Case {
     /// `true`: each message is sent right behind the query of the protocol's barrier, before that is answered.
     #[serde(default)]
     pub pipelined: bool,
+    /// `true`: each message comes in three frames, its members in reverse order, with white space and escapes that JSON does not need.
+    #[serde(default)]
+    pub respelled: bool,
     /// How long the connections stay open when the steps are done, for what the server says late (at most one minute).
     pub linger: Option<String>,
     /// The steps.

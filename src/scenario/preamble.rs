@@ -29,6 +29,8 @@ pub struct Beginning {
     pub pseudolocale: Option<Pseudolocale>,
     /// Each message is sent right behind a query.
     pub pipelined: bool,
+    /// Messages are written in another way that JSON and RFC 6455 allow.
+    pub respelled: bool,
     /// How long the connections stay open at the end.
     pub linger: Option<Duration>,
 }
@@ -81,6 +83,7 @@ impl LoadedCase {
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
         case.beginning.pseudolocale = before.beginning.pseudolocale.clone().or(case.beginning.pseudolocale);
         case.beginning.pipelined |= before.beginning.pipelined;
+        case.beginning.respelled |= before.beginning.respelled;
         case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());
         Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() }

@@ -18,6 +18,8 @@ pub struct Link {
     holds_next: bool,
     /// The frame that waits.
     held: Vec<u8>,
+    /// How many frames the next text message comes in.
+    fragments: usize,
 }
 
 /// What a connection is used for.
@@ -41,7 +43,7 @@ impl Link {
         mode: LinkMode,
     ) -> Result<Self, ConnectError> {
         let connection = RawConnection::open(endpoint, number, queue).await?;
-        Ok(Self { connection, mode, holds_next: false, held: Vec::new() })
+        Ok(Self { connection, mode, holds_next: false, held: Vec::new(), fragments: 1 })
     }
 
     /// The sub-protocol that the server selected.
@@ -50,11 +52,15 @@ impl Link {
     }
 
     async fn frame(&mut self, frame: Frame, deadline: Duration) -> Result<(), String> {
+        self.frames(frame.encode(), deadline).await
+    }
+
+    async fn frames(&mut self, encoded: Vec<u8>, deadline: Duration) -> Result<(), String> {
         if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
             return Err("nothing can be sent after a close frame".to_owned());
         }
         let mut bytes = std::mem::take(&mut self.held);
-        bytes.extend(frame.encode());
+        bytes.extend(encoded);
         if std::mem::take(&mut self.holds_next) {
             self.held = bytes;
             return Ok(());
@@ -66,6 +72,11 @@ impl Link {
     /// read them at once.
     pub fn hold_next(&mut self) {
         self.holds_next = true;
+    }
+
+    /// Cuts the next text message into so many frames, wherever that is, also within a character.
+    pub fn fragment_next(&mut self, fragments: usize) {
+        self.fragments = fragments;
     }
 
     fn takes_bytes(&self) -> Result<(), String> {
@@ -80,7 +91,10 @@ impl Link {
     /// # Errors
     /// The connection is gone, or takes nothing within the deadline.
     pub async fn text(&mut self, text: String, deadline: Duration) -> Result<(), String> {
-        self.frame(Frame::new(1, text), deadline).await
+        let parts = std::mem::replace(&mut self.fragments, 1).max(1);
+        let size = text.len().div_ceil(parts).max(1);
+        let frames = Frame::new(1, text).fragments(size);
+        self.frames(frames.iter().flat_map(Frame::encode).collect(), deadline).await
     }
 
     /// Sends a binary message.

@@ -1,9 +1,11 @@
 //! Cases behind preambles: what is done before them, what is selected, where failures are shown.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
 use std::process::Output;
 
-use crate::support::{frameproof, text};
+use crate::support::{frameproof, hand, text};
 
 /// Runs the binary in a folder of its own.
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
@@ -202,4 +204,44 @@ fn texts_are_told_as_the_case_has_them() {
             && received.iter().all(|line| line.contains(['H', 'l', 'o']) && !line.contains(['Ħ', 'ł', '𝘰'])),
         "{received:?}"
     );
+}
+
+/// The frames that a client sends first, as a server reads them: their first bytes, and the payloads together.
+fn first_message(listener: &TcpListener) -> (Vec<u8>, String) {
+    let (mut stream, _) = listener.accept().expect("a client");
+    hand::upgrade(&mut stream);
+    let (mut firsts, mut payload) = (Vec::new(), Vec::new());
+    while firsts.last().is_none_or(|first| first & 0x80 == 0) {
+        let mut head = [0; 6];
+        stream.read_exact(&mut head).expect("a header");
+        let length = usize::from(head[1] & 0x7f);
+        assert!(length < 126, "a short frame");
+        let mut masked = vec![0; length];
+        stream.read_exact(&mut masked).expect("a payload");
+        payload.extend(masked.iter().zip(head[2..].iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        firsts.push(head[0]);
+    }
+    (firsts, String::from_utf8(payload).expect("UTF-8"))
+}
+
+#[test]
+fn messages_are_written_in_other_bytes_that_mean_the_same() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
+    let first = |case: &str| {
+        std::thread::scope(|threads| {
+            let server = threads.spawn(|| first_message(&listener));
+            let (code, shown) = run(&["run", "minicodex", case, "--url", &url, "--jobs", "1"]);
+            assert!(code != Some(0) && code != Some(2), "{shown}");
+            server.join().expect("a message")
+        })
+    };
+    let (frames, text) = first("streaming/text-turn");
+    let (more_frames, other) = first("streaming/text-turn@other-spelling");
+    assert_eq!((&frames[..], &more_frames[..]), (&[0x81][..], &[1, 0, 0x80][..]));
+    assert!(other.contains(r#""\u0074ype" : "\u0068ello""#), "{other}");
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    assert_eq!(read(&text)["type"], read(&other)["type"]);
+    let trace = trace_of("streaming/text-turn@other-spelling");
+    assert!(trace.contains(r"u0074ype"), "{trace}");
 }

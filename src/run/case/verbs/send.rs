@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cue::pseudolocale::Pseudolocale;
+use crate::frame::respell::respelled;
 use crate::results::Check;
 use crate::run::case::context::StepScope;
 use crate::run::case::exchange::Purpose;
@@ -16,6 +17,9 @@ use crate::trace::Payload;
 
 /// How long a connection that cannot be written to is read on, for what the server has sent before.
 const READS_ON: Duration = Duration::from_millis(250);
+
+/// How many frames a respelled message comes in.
+const FRAGMENTS: usize = 3;
 
 impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
@@ -70,7 +74,12 @@ impl Interpreter<'_> {
     /// A message, or a batch of them, as the server spells it, and what the server is shown in its place.
     pub(crate) fn written(&self, mut message: Value) -> (String, Option<String>) {
         self.cx.protocol.spell(&mut message);
-        (message.to_string(), self.pseudolocale().map(|locale| locale.apply_to_message(&message)))
+        let text = if self.is_respelled() { respelled(&message) } else { message.to_string() };
+        (text, self.pseudolocale().map(|locale| locale.apply_to_message(&message)))
+    }
+
+    fn is_respelled(&self) -> bool {
+        self.cx.loaded.case.beginning.respelled
     }
 
     /// How texts are shown to the server.
@@ -92,6 +101,7 @@ impl Interpreter<'_> {
         }
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
+        let is_respelled = self.is_respelled();
         let state = self.client(client)?;
         state.begin_request();
         if purpose == Purpose::Stimulus {
@@ -100,6 +110,9 @@ impl Interpreter<'_> {
         let Some(connection) = state.link() else {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
+        if is_respelled {
+            connection.fragment_next(FRAGMENTS);
+        }
         let began = Instant::now();
         let sent = connection.text(shown.unwrap_or_else(|| text.clone()), deadline).await;
         self.record_since(began, client, Payload::Text(text.into()));
