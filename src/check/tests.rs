@@ -283,6 +283,28 @@ fn pieces_are_complete_and_make_json() {
 }
 
 #[test]
+fn what_lacks_between_two_messages_is_waited_for() {
+    let existence = |rule: Value| {
+        let mut given = json!({ "of": "say", "from": "work", "to": "done", "decides": ["R-1"] });
+        json_patch::merge(&mut given, &rule);
+        let protocol = protocol(
+            &json!({ "invariants": { "says": { "about": "a", "monitor": { "existence": given } } } }),
+        );
+        Judge::new(protocol, Limits::default(), &[]).expect("monitors")
+    };
+    let owed_after = |judge: &mut Judge, name: &str| {
+        let payload = Payload::Text(json!({ "type": name }).to_string().into());
+        judge.observe(&event("a", Direction::Recv, payload));
+        judge.is_owed()
+    };
+    let mut one = existence(json!({ "min": 1, "max": 1 }));
+    let owed = ["work", "done", "say", "say"].map(|name| owed_after(&mut one, name));
+    assert_eq!(owed, [false, true, false, false]);
+    let mut in_time = existence(json!({ "min": 1, "max": 1, "within": "0.25s" }));
+    assert_eq!(["work", "done"].map(|name| owed_after(&mut in_time, name)), [false, false]);
+}
+
+#[test]
 fn a_counter_may_have_a_key() {
     let protocol = protocol(&json!({ "invariants": { "grows": { "about": "a", "monitor": { "increasing": {
         "on": "say", "at": "/n", "key": "/of", "order": ["R-1"], "repeat": ["R-1"],

@@ -41,7 +41,10 @@ impl Preambles {
             let behind = match self.preambles {
                 None => behind(&suite.cases, named)?,
                 Some(None) => behind(&suite.cases, |_| true)?,
-                Some(Some(most)) => drawn(behind(&suite.cases, |_| true)?, most, seed, named),
+                Some(Some(most)) => {
+                    let drawn = drawn(&suite.cases, most, seed);
+                    behind(&suite.cases, |id| drawn.contains(id) || named(id))?
+                }
             };
             added |= !behind.is_empty();
             suite.cases.extend(behind);
@@ -54,42 +57,40 @@ impl Preambles {
     }
 }
 
-/// Of cases behind preambles so many for each case, and those that are named.
-fn drawn(
-    all: Vec<LoadedCase>,
-    most: NonZeroUsize,
-    seed: u64,
-    named: impl Fn(&str) -> bool,
-) -> Vec<LoadedCase> {
-    let mut by_case: HashMap<&str, Vec<(u64, &str)>> = HashMap::new();
-    for case in &all {
-        let draw = (FxBuildHasher.hash_one((seed, &case.id)), case.id.as_str());
-        by_case.entry(case_id::without_preamble(&case.id)).or_default().push(draw);
+/// The ids of so many cases behind preambles for each case.
+fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String> {
+    let mut by_case: HashMap<&str, Vec<(u64, String)>> = HashMap::new();
+    for (_, case, id) in pairs(cases) {
+        by_case.entry(&case.id).or_default().push((FxBuildHasher.hash_one((seed, &id)), id));
     }
-    let mut drawn: HashSet<String> = HashSet::new();
+    let mut drawn = HashSet::new();
     for mut draws in by_case.into_values() {
         draws.sort_unstable();
-        drawn.extend(draws.into_iter().take(most.get()).map(|(_, id)| id.to_owned()));
+        drawn.extend(draws.into_iter().take(most.get()).map(|(_, id)| id));
     }
-    all.into_iter().filter(|case| drawn.contains(&case.id) || named(&case.id)).collect()
+    drawn
+}
+
+/// Each preamble and each case that may stand behind it, with the id that the case has there.
+fn pairs(cases: &[LoadedCase]) -> impl Iterator<Item = (Arc<LoadedCase>, &LoadedCase, String)> {
+    let preambles = cases.iter().filter(|case| case.case.beginning.is_preamble);
+    preambles.map(|preamble| Arc::new(preamble.clone())).flat_map(move |preamble| {
+        cases.iter().filter_map(move |case| {
+            let id = case_id::behind(&case.id, preamble.name());
+            case.may_stand_behind(&preamble).then(|| (Arc::clone(&preamble), case, id))
+        })
+    })
 }
 
 /// Each case behind each preamble, where that makes sense and the id is wanted.
 fn behind(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
-    let mut all = Vec::new();
-    for preamble in cases.iter().filter(|case| case.case.beginning.is_preamble) {
-        let preamble = Arc::new(preamble.clone());
-        for case in cases.iter().filter(|case| wanted(&case_id::behind(&case.id, preamble.name()))) {
-            if !case.may_stand_behind(&preamble) {
-                continue;
-            }
-            if let Some(name) = case.collides(&preamble) {
-                let message =
-                    format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
-                return Err(usage(message, "choose another name in the preamble"));
-            }
-            all.push(case.behind(&preamble));
+    let mut all: Vec<LoadedCase> = Vec::new();
+    for (preamble, case, _) in pairs(cases).filter(|(_, _, id)| wanted(id)) {
+        if let Some(name) = case.collides(&preamble) {
+            let message = format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
+            return Err(usage(message, "choose another name in the preamble"));
         }
+        all.push(case.behind(&preamble));
     }
     Ok(all)
 }

@@ -185,6 +185,12 @@ impl Monitor for Existence {
         }
     }
 
+    fn is_owed(&self, end: &End<'_>) -> bool {
+        let lacks = |stretch: &Stretch| self.bounds.concerns(stretch) && stretch.count < self.bounds.rule.min;
+        self.bounds.within.is_none()
+            && self.stretches.iter().any(|(.., stretch)| end.owes(stretch.began) && lacks(stretch))
+    }
+
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
         for (.., stretch) in self.stretches.iter() {
             if (end.settled && end.owes(stretch.began)) || stretch.count >= self.bounds.rule.min {
