@@ -39,6 +39,8 @@ pub struct Fault {
     pub title: &'static str,
     /// The requirements that it violates: a suite must find these broken, and no others.
     pub violates: &'static [&'static str],
+    /// Requirements that it violates, too, but not so that a suite finds them broken each time: it depends on what comes first.
+    pub also: &'static [&'static str],
 }
 
 /// One protocol's server: what it does with a connection whose upgrade has been granted.

@@ -19,14 +19,16 @@ use crate::selftest::driver::{AT_ONCE, run_until, side_by_side, with_deadline};
 pub struct SeededDefect {
     /// Its name.
     pub name: String,
-    /// Exactly the requirements that it violates.
+    /// The requirements that it violates: each must be found broken.
     pub violates: Vec<String>,
+    /// Requirements that may be found broken, too.
+    pub also: Vec<String>,
 }
 
 impl From<Fault> for SeededDefect {
     fn from(fault: Fault) -> Self {
-        let violates = fault.violates.iter().map(|id| (*id).to_owned()).collect();
-        Self { name: fault.name.to_owned(), violates }
+        let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        Self { name: fault.name.to_owned(), violates: owned(fault.violates), also: owned(fault.also) }
     }
 }
 
@@ -177,7 +179,9 @@ async fn one(
     let violates: BTreeSet<&str> =
         fault.iter().flat_map(|fault| fault.violates.iter().map(String::as_str)).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
-    let unrelated = by.keys().filter(|id| !violates.contains(id.as_str())).cloned().collect();
+    let also: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.also.iter().map(String::as_str)).collect();
+    let is_known = |id: &str| violates.contains(id) || also.contains(id);
+    let unrelated = by.keys().filter(|id| !is_known(id)).cloned().collect();
     let not_exercised = summary
         .requirements
         .iter()

@@ -276,7 +276,7 @@ mod tests {
         };
         let mut kills = Kills::new(Some(4), 7);
         let mut add = |violates: &'static [&'static str], outcome, found: &[&str]| {
-            let fault = Fault { name: "f", title: "", violates };
+            let fault = Fault { name: "f", title: "", violates, also: &[] };
             let by = by(found);
             let mutant = triggers::Mutant { fault, trigger: Trigger::Late, outcome, by, declared: None };
             kills.add_triggered(&mutant);
@@ -293,7 +293,8 @@ mod tests {
         assert_eq!((kills.mutants, kills.killed, kills.by_another), (4, 2, 1));
         assert_eq!((kills.warned, kills.not_met, kills.harmless, kills.survivors.len()), (1, 1, 1, 2));
 
-        let defect = SeededDefect { name: "own".to_owned(), violates: vec!["A".to_owned()] };
+        let defect =
+            SeededDefect { name: "own".to_owned(), violates: vec!["A".to_owned()], also: Vec::new() };
         let found = BTreeMap::from([("A".to_owned(), Vec::new())]);
         let (missing, unrelated, not_exercised) = (Vec::new(), Vec::new(), Vec::new());
         let fault = FaultResult { fault: Some(defect), by: found, missing, unrelated, not_exercised };

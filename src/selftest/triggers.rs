@@ -133,7 +133,7 @@ async fn one(
         run_against(variant.clone(), protocol, cases, options, on_case).await
     };
     let Held { by, failed, warned, .. } = false_alarms_of(cases, options, SHORT, fault.violates, run).await?;
-    let own = fault.violates.iter().any(|id| by.contains_key(*id));
+    let own = fault.violates.iter().chain(fault.also).any(|id| by.contains_key(*id));
     // What a SHOULD says can be warned of only.
     let must = fault
         .violates
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_a_part_of_all_pairs_and_comes_again() {
-        let fault = |name| Fault { name, title: "", violates: &[] };
+        let fault = |name| Fault { name, title: "", violates: &[], also: &[] };
         let all = [fault("a"), fault("b"), fault("c")];
         let plan =
             Plan { faults: Vec::new(), triggers: Vec::new(), sample: None, seed: 1, styles: Vec::new() };

@@ -77,7 +77,8 @@ impl Selftest {
         let mutants =
             mutants.filter(|(mutant, _)| self.fault.is_empty() || self.fault.contains(&mutant.name));
         let mutants = mutants.map(|(mutant, spec)| {
-            let defect = SeededDefect { name: mutant.name.clone(), violates: mutant.breaks.clone() };
+            let defect =
+                SeededDefect { name: mutant.name.clone(), violates: mutant.breaks.clone(), also: Vec::new() };
             (Some(defect), Target::Configured(spec.clone()))
         });
         Ok(correct.into_iter().chain(mutants).collect())

@@ -153,7 +153,7 @@ const fn frame_fault(
     trigger: fn(&Seen<'_>) -> bool,
     effect: Effect,
 ) -> FrameFault {
-    FrameFault { fault: Fault { name, title, violates }, trigger, effect }
+    FrameFault { fault: Fault { name, title, violates, also: &[] }, trigger, effect }
 }
 
 fn is_close(seen: &Seen<'_>) -> bool {

@@ -12,7 +12,7 @@ const fn triggered(
     trigger: fn(&str, &Value) -> bool,
     effect: Effect,
 ) -> TriggeredFault {
-    TriggeredFault { fault: Fault { name, title, violates }, trigger, effect }
+    TriggeredFault { fault: Fault { name, title, violates, also: &[] }, trigger, effect }
 }
 
 /// An escape that stands for half a character.

@@ -217,7 +217,7 @@ faults! {
     SilentOnOtherTypes "silent-on-other-types" "A message whose type is not a string is ignored." ["MC-ERR-4"];
     SilentOnNoText "silent-on-no-text" "send without text is ignored during a run." ["MC-SND-2"];
     SilentOnNoCallId "silent-on-no-call-id" "A decision without call_id is ignored while no run is active." ["MC-APR-11"];
-    SilentOnLateDecision "silent-on-late-decision" "A decision is ignored when the run is over." ["MC-ABT-8", "MC-APR-18"];
+    SilentOnLateDecision "silent-on-late-decision" "A decision is ignored when the run is over." ["MC-ABT-8", "MC-APR-18"] also ["MC-ACK-1", "MC-APR-6"];
     SilentOnServerTypes "silent-on-server-types" "A message of a type that only servers send is ignored." ["MC-ERR-11"];
     SilentWhileActive "silent-while-active" "An unknown type is ignored during a run." ["MC-ERR-11", "MC-ERR-3"];
     BusyIsNews "busy-is-news" "The error BUSY goes to every client of the session, without req_id." ["MC-ACK-3", "MC-FAN-7"];
@@ -348,7 +348,7 @@ faults! {
     LeftCallsAreDenied "left-calls-are-denied" "A call that waits is denied when all clients have left." ["MC-RES-9"];
     LeftCursorsStepBack "left-cursors-step-back" "When all clients have left an idle session, its last event_id is free again." ["MC-ORD-3", "MC-ORD-4", "MC-RUN-8", "MC-SES-12"];
     JoinersGetATwin "joiners-get-a-twin" "A client that joins during a run gets a session of its own with the same session_id." ["MC-FAN-5", "MC-RES-9", "MC-SES-6", "MC-SES-8", "MC-SNP-4"];
-    ResumesRestartIds "resumes-restart-ids" "event_id begins anew when a client resumes a session without clients." ["MC-ORD-4", "MC-RES-3", "MC-RES-5", "MC-RUN-8"];
+    ResumesRestartIds "resumes-restart-ids" "event_id begins anew when a client resumes a session without clients." ["MC-ORD-4", "MC-RUN-8"] also ["MC-RES-3", "MC-RES-5"];
     ResumedSnapshotIsOld "resumed-snapshot-is-old" "v of the snapshot before a replay is 1.0." ["MC-VER-3"];
     EndsAreReplayed "ends-are-replayed" "resume with the newest event_id replays the end of the newest run." ["MC-RES-3", "MC-RES-5"];
     RunsWhileAborting "runs-while-aborting" "A send while a run is aborting starts a second run at the same time." ["MC-LIFE-6"];
@@ -357,11 +357,11 @@ faults! {
     DeniedCallsComeBack "denied-calls-come-back" "At the end of a run its denied calls are pending again." ["MC-LIFE-14"];
     LaterApprovalsShout "later-approvals-shout" "approval_decision has the call_id in capital letters once a call was approved." ["MC-APR-14"];
     RunIdsOfMessageIds "run-ids-of-message-ids" "Runs that were started with the same client_msg_id have the same run_id." ["MC-LIFE-1", "MC-RUN-10", "MC-RUN-4"];
-    AbortsRestartIds "aborts-restart-ids" "event_id begins anew after an aborted run." ["MC-ORD-2", "MC-ORD-4", "MC-RUN-8"];
+    AbortsRestartIds "aborts-restart-ids" "event_id begins anew after an aborted run." ["MC-ORD-2", "MC-ORD-4", "MC-RUN-8"] also ["MC-RES-3", "MC-RES-5"];
     FailuresTakeIdsBack "failures-take-ids-back" "The event_ids of a failed run are given again." ["MC-ORD-2"];
     RetriesAreRunning "retries-are-running" "The first status of a run after one that failed is running." ["MC-ENV-6", "MC-SND-1"];
     SkipsRunningAfterAbort "skips-running-after-abort" "A run after an aborted one goes from starting to finished." ["MC-LIFE-1", "MC-LIFE-2"];
-    SecondCallIsLate "second-call-is-late" "The output of a response's second call comes before its tool_call." ["MC-TI-12", "MC-TI-13", "MC-TI-8"];
+    SecondCallIsLate "second-call-is-late" "The output of a response's second call comes before its tool_call." ["MC-TI-12", "MC-TI-8"] also ["MC-TI-13"];
     RuleOutputsNameTheTool "rule-outputs-name-the-tool" "The output of a call that a rule refuses has the tool's name as call_id." ["MC-TI-8"];
     TwoAreNotAwaited "two-are-not-awaited" "A run in which two calls wait at the same time has no status awaiting_approval." ["MC-APR-3"];
     BlankTextIsNull "blank-text-is-null" "text of assistant_text is null if it is white space." ["MC-TI-2"];
@@ -377,7 +377,7 @@ faults! {
     NoArgsAreNoObject "no-args-are-no-object" "args of tool_call is null if the call has none." ["MC-TI-3"];
     HalfTheTextGoes "half-the-text-goes" "Every second text is lost while 48 messages wait for the client." ["MC-SNP-4", "MC-TI-11"];
     SendersHearAnEcho "senders-hear-an-echo" "Beside another client, the one that started a run gets its user_text twice." ["MC-FAN-3", "MC-ORD-1"];
-    LaterFailureIsFinished "later-failure-is-finished" "From the second run of a session on, a run that failed ends with finished." ["MC-LIFE-5"];
+    LaterFailureIsFinished "later-failure-is-finished" "From the second run of a session on, a run that failed ends with finished." ["MC-LIFE-5"] also ["MC-LIFE-8"];
     TurnDoneNamesNoRun "turn-done-names-no-run" "turn_done has a run_id that no run has." ["MC-LIFE-10"];
     LongTextComesFirst "long-text-comes-first" "The user_text of a session's first send comes before the run's first status if it has more than 1000 bytes." ["MC-LIFE-13"];
     ThirdHearsNoText "third-hears-no-text" "The third client of a session gets no transcript." ["MC-FAN-1", "MC-LIFE-8", "MC-TI-10", "MC-TI-11"];
