@@ -92,7 +92,7 @@ faults! {
     StartSeqAhead "start-seq-ahead" "startSeq is ahead of the first seq." ["TV-SUB-7"];
     ParamsMayLack "params-may-lack" "subscribe without params is treated as params null." ["TV-SUB-8"];
     UnknownStreamsAreEmpty "unknown-streams-are-empty" "An unknown stream is accepted and has the value null." ["TV-SUB-9"];
-    UpdatesNobody "updates-nobody" "Streams are not updated." ["TV-ERR-9", "TV-MUT-4", "TV-SUB-10"];
+    UpdatesNobody "updates-nobody" "Streams are not updated." ["TV-MUT-4", "TV-SUB-10"] also ["TV-ERR-9"];
     BlanksUpdateNobody "blanks-update-nobody" "A message of several blanks does not update its stream." ["TV-SUB-10"];
     KeyOrderMatters "key-order-matters" "The order of keys in params distinguishes streams." ["TV-RES-10", "TV-SUB-11"];
     ComputesForEach "computes-for-each" "A stream is computed for every subscriber." ["TV-SUB-11", "TV-SUB-12"];

@@ -369,9 +369,10 @@ impl Interpreter<'_> {
         let Some(replies) = &self.cx.protocol.extension.replies else { return false };
         let Some(id) = replies.id.get(&error.body) else { return false };
         let echo = wanted.echo.as_ref().filter(|(at, _)| *at == replies.id).map(|(_, id)| id);
-        // Without an id it answers a message whose id the server could not read: an exchange's own it can.
+        let awaits_results = wanted.names.iter().all(|name| name.ends_with(".result"));
+        // Without an id it answers a message whose id the server could not read: one of ours it can.
         if id.is_null() {
-            return echo.is_some();
+            return echo.is_some() || awaits_results;
         }
         if let Some(asked) = echo.or_else(|| wanted.with.as_ref().and_then(|with| replies.id.get(with))) {
             return asked != id;
@@ -379,9 +380,7 @@ impl Interpreter<'_> {
         let mut requests = self.log.of_client(client).rev().flat_map(|entry| &entry.asks);
         let request = requests.find(|asked| asked.id == *id).and_then(|asked| asked.kind.as_deref());
         let reply = request.map(|request| format!("{request}.result"));
-        reply.is_some_and(|reply| {
-            !wanted.names.contains(&reply) && wanted.names.iter().all(|name| name.ends_with(".result"))
-        })
+        reply.is_some_and(|reply| !wanted.names.contains(&reply) && awaits_results)
     }
 
     /// The connection has ended, which was waited for: in this way, or in another.
