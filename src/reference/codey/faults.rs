@@ -62,7 +62,7 @@ faults! {
     LosesPieces "loses-pieces" "One piece of a longer answer is missing." ["CO-TX-2"];
     LosesSigns "loses-signs" "Control characters are lost from the text." ["CO-TX-2"];
     SwapsPieces "swaps-pieces" "In a longer answer two pieces are swapped." ["CO-TX-2", "CO-TX-3"];
-    SwapsTheLast "swaps-the-last" "In a longer answer the last two pieces are swapped." ["CO-TX-3"];
+    SwapsTheLast "swaps-the-last" "In a longer answer the last two pieces are swapped." ["CO-TX-3"] also ["CO-TX-2"];
     SwapsAfterTools "swaps-after-tools" "In an answer after a tool the first two pieces are swapped." ["CO-TX-3"];
     WholeAnswers "whole-answers" "An answer comes as one TextDelta." ["CO-TX-4"];
     ThoughtIsList "thought-is-list" "content of ThinkingDelta is a list." ["CO-TX-5"];
