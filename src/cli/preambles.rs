@@ -60,7 +60,7 @@ impl Preambles {
 /// The ids of so many cases behind preambles for each case.
 fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String> {
     let mut by_case: HashMap<&str, Vec<(u64, String)>> = HashMap::new();
-    for (_, case, id) in pairs(cases) {
+    for (_, case, id) in pairs(cases, |_| true) {
         by_case.entry(&case.id).or_default().push((FxBuildHasher.hash_one((seed, &id)), id));
     }
     let mut drawn = HashSet::new();
@@ -71,21 +71,25 @@ fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String>
     drawn
 }
 
-/// Each preamble and each case that may stand behind it, with the id that the case has there.
-fn pairs(cases: &[LoadedCase]) -> impl Iterator<Item = (Arc<LoadedCase>, &LoadedCase, String)> {
+/// Each preamble and each case that may stand behind it, with the id that the case has there, where that is wanted.
+fn pairs(
+    cases: &[LoadedCase],
+    wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (Arc<LoadedCase>, &LoadedCase, String)> {
     let preambles = cases.iter().filter(|case| case.case.beginning.is_preamble);
-    preambles.map(|preamble| Arc::new(preamble.clone())).flat_map(move |preamble| {
-        cases.iter().filter_map(move |case| {
-            let id = case_id::behind(&case.id, preamble.name());
-            case.may_stand_behind(&preamble).then(|| (Arc::clone(&preamble), case, id))
-        })
+    preambles.flat_map(move |preamble| {
+        let preamble = Arc::new(preamble.clone());
+        let ids = cases.iter().map(|case| (case, case_id::behind(&case.id, preamble.name())));
+        // The id is looked at first: whether a case may stand there takes longer to find out.
+        let behind = ids.filter(|(case, id)| wanted(id) && case.may_stand_behind(&preamble));
+        behind.map(|(case, id)| (Arc::clone(&preamble), case, id)).collect::<Vec<_>>()
     })
 }
 
 /// Each case behind each preamble, where that makes sense and the id is wanted.
 fn behind(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
-    let mut all: Vec<LoadedCase> = Vec::new();
-    for (preamble, case, _) in pairs(cases).filter(|(_, _, id)| wanted(id)) {
+    let mut all = Vec::new();
+    for (preamble, case, _) in pairs(cases, wanted) {
         if let Some(name) = case.collides(&preamble) {
             let message = format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
             return Err(usage(message, "choose another name in the preamble"));

@@ -179,9 +179,9 @@ async fn one(
     let violates: BTreeSet<&str> =
         fault.iter().flat_map(|fault| fault.violates.iter().map(String::as_str)).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
-    let also: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.also.iter().map(String::as_str)).collect();
-    let is_known = |id: &str| violates.contains(id) || also.contains(id);
-    let unrelated = by.keys().filter(|id| !is_known(id)).cloned().collect();
+    let is_declared =
+        |id: &String| violates.contains(id.as_str()) || fault.is_some_and(|fault| fault.also.contains(id));
+    let unrelated = by.keys().filter(|id| !is_declared(id)).cloned().collect();
     let not_exercised = summary
         .requirements
         .iter()

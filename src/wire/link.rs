@@ -59,8 +59,8 @@ impl Link {
         if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
             return Err("nothing can be sent after a close frame".to_owned());
         }
-        let mut bytes = std::mem::take(&mut self.held);
-        bytes.extend(encoded);
+        let held = std::mem::take(&mut self.held);
+        let bytes = if held.is_empty() { encoded } else { [held, encoded].concat() };
         if std::mem::take(&mut self.holds_next) {
             self.held = bytes;
             return Ok(());
@@ -74,7 +74,7 @@ impl Link {
         self.holds_next = true;
     }
 
-    /// Cuts the next text message into so many frames, wherever that is, also within a character.
+    /// Cuts the next text message into so many frames (at least 1), wherever that is, also within a character.
     pub fn fragment_next(&mut self, fragments: usize) {
         self.fragments = fragments;
     }
@@ -91,9 +91,14 @@ impl Link {
     /// # Errors
     /// The connection is gone, or takes nothing within the deadline.
     pub async fn text(&mut self, text: String, deadline: Duration) -> Result<(), String> {
-        let parts = std::mem::replace(&mut self.fragments, 1).max(1);
-        let size = text.len().div_ceil(parts).max(1);
-        let frames = Frame::new(1, text).fragments(size);
+        let fragments = std::mem::replace(&mut self.fragments, 1);
+        let size = text.len().div_ceil(fragments);
+        let whole = Frame::new(1, text);
+        // A copy of a large message is not made for nothing.
+        if fragments == 1 {
+            return self.frame(whole, deadline).await;
+        }
+        let frames = whole.fragments(size);
         self.frames(frames.iter().flat_map(Frame::encode).collect(), deadline).await
     }
 
