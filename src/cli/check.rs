@@ -71,7 +71,7 @@ impl Check {
         };
         let bare = source.bare()?;
         let protocol = source.protocol(&mut Filter::default())?;
-        let cases = source.cases(&protocol)?;
+        let suite = Suite { source: &source, cases: None };
         let (options, reproduce) = (self.options(), self.again());
         let name = match self.trace.display().to_string() {
             name if name == "-" => "standard input".to_owned(),
@@ -91,7 +91,7 @@ impl Check {
                 Box::new(BufReader::new(file))
             }
         };
-        let (exit, events) = judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, input), tally)?;
+        let (exit, events) = judge(&protocol, bare.as_ref(), suite, Reader::new(&name, input), tally)?;
         reports.write(&events, |error| harness(error, "the recording is judged; the verdict is above"))?;
         Ok(exit)
     }
@@ -124,11 +124,29 @@ impl Check {
 /// traces that were mixed afterwards; memory is bounded in any case.
 const MAX_OPEN: usize = 64;
 
+/// The cases that ship with the protocol, loaded when the first frame of one is met: a plain recording is of none, and a suite takes
+/// more memory than most recordings.
+struct Suite<'a> {
+    source: &'a Source,
+    cases: Option<Vec<LoadedCase>>,
+}
+
+impl Suite<'_> {
+    /// The monitors that a case suspends: what it breaks on purpose is not judged in its recording either.
+    fn suspended(&mut self, id: &str, protocol: &Protocol) -> Result<&[String], Failure> {
+        if self.cases.is_none() {
+            self.cases = Some(self.source.cases(protocol)?);
+        }
+        let case = self.cases.iter().flatten().find(|case| case.id == id);
+        Ok(case.map_or(&[], |case| &case.case.suspend))
+    }
+}
+
 /// Judges the cases of a trace apart; a plain recording is one.
 fn judge(
     protocol: &Arc<Protocol>,
     bare: Option<&Arc<Protocol>>,
-    cases: &[LoadedCase],
+    mut suite: Suite<'_>,
     reader: Reader<impl BufRead>,
     mut tally: Tally,
 ) -> Result<(Exit, Vec<RunEvent>), Failure> {
@@ -152,9 +170,10 @@ fn judge(
             let next = match known {
                 Some(index) => judges.remove(index),
                 None => {
-                    // What a shipped case breaks on purpose is not judged in its recording either.
-                    let case = cases.iter().find(|case| Some(case.id.as_str()) == event.case.as_deref());
-                    let suspended = case.map_or(&[][..], |case| &case.case.suspend);
+                    let suspended = match &event.case {
+                        Some(id) => suite.suspended(id, protocol)?,
+                        None => &[],
+                    };
                     (event.case.clone(), rules.judge(Limits::default(), suspended))
                 }
             };
