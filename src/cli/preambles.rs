@@ -1,4 +1,4 @@
-//! `--preambles`, and globs with `@`: cases behind what was done on the server before.
+//! `--preambles`, globs with `@`, and preambles of every run of a whole suite: cases behind what was done on the server before.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -17,39 +17,78 @@ use crate::scenario::LoadedCase;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Preambles {
     /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. With N,
-    /// behind N of them only, which the seed chooses for each case. A glob over cases that has an `@` selects such cases without this
-    /// option: `abort/*@*`.
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
-    preambles: Option<Option<NonZeroUsize>>,
+    /// behind N of them only, which the seed chooses for each case; with `none`, behind none. A glob over cases that has an `@` selects
+    /// such cases without this option: `abort/*@*`. Default of `run` with `--url` or `--target`: behind those that have `by-default`, if no cases
+    /// are selected; else behind none.
+    #[arg(long, value_name = "N|none", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
+    preambles: Option<Extent>,
+}
+
+/// Behind how many preambles each case is run.
+#[derive(Debug, Clone, Copy)]
+enum Extent {
+    None,
+    Some(NonZeroUsize),
+    All,
+}
+
+/// How it is written.
+fn extent(text: &str) -> Result<Extent, String> {
+    match text {
+        "all" => Ok(Extent::All),
+        "none" => Ok(Extent::None),
+        number => number.parse().map(Extent::Some).map_err(|_| "a number from 1, or `none`".to_owned()),
+    }
 }
 
 impl Preambles {
-    /// Whether more is asked for than a glob selects.
+    /// Whether it is said behind how many of them.
     pub fn is_given(&self) -> bool {
         self.preambles.is_some()
+    }
+
+    /// Adds to each suite the cases behind preambles that are asked for. Where a server of one's own is tried by whole suites and nothing
+    /// is said about preambles, these are the ones with `by-default`; reference servers are known to pass.
+    pub fn add_for_run(
+        &self,
+        suites: &mut [Suite],
+        filter: &Filter,
+        seed: u64,
+        is_reference: bool,
+    ) -> Result<(), Failure> {
+        if self.preambles.is_some() || !filter.is_empty() || is_reference {
+            return self.add(suites, filter, seed);
+        }
+        for suite in suites {
+            let by_default = |preamble: &LoadedCase| preamble.case.beginning.is_by_default;
+            let behind = behind(pairs(&suite.cases, by_default, |_| true))?;
+            suite.cases.extend(behind);
+        }
+        Ok(())
     }
 
     /// Adds to each suite the cases behind preambles that are asked for.
     pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64) -> Result<(), Failure> {
         let globs = filter.behind()?;
-        if self.preambles.is_none() && globs.is_empty() {
+        if globs.is_empty() && matches!(self.preambles, None | Some(Extent::None)) {
             return Ok(());
         }
         let named = |id: &str| globs.iter().any(|glob| glob.is_match(id));
         let mut added = false;
         for suite in suites {
+            let cases = &suite.cases;
             let behind = match self.preambles {
-                None => behind(&suite.cases, named)?,
-                Some(None) => behind(&suite.cases, |_| true)?,
-                Some(Some(most)) => {
-                    let drawn = drawn(&suite.cases, most, seed);
-                    behind(&suite.cases, |id| drawn.contains(id) || named(id))?
+                None | Some(Extent::None) => behind(pairs(cases, any, named))?,
+                Some(Extent::All) => behind(pairs(cases, any, |_| true))?,
+                Some(Extent::Some(most)) => {
+                    let drawn = drawn(cases, most, seed);
+                    behind(pairs(cases, any, |id| drawn.contains(id) || named(id)))?
                 }
             };
             added |= !behind.is_empty();
             suite.cases.extend(behind);
         }
-        if self.preambles.is_some() && !added {
+        if matches!(self.preambles, Some(Extent::All | Extent::Some(_))) && !added {
             let hint = "a case with `preamble: true` is one, and other cases are run behind it";
             return Err(usage("there is no preamble", hint));
         }
@@ -60,7 +99,7 @@ impl Preambles {
 /// The ids of so many cases behind preambles for each case.
 fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String> {
     let mut by_case: HashMap<&str, Vec<(u64, String)>> = HashMap::new();
-    for (_, case, id) in pairs(cases, |_| true) {
+    for (_, case, id) in pairs(cases, any, |_| true) {
         by_case.entry(&case.id).or_default().push((FxBuildHasher.hash_one((seed, &id)), id));
     }
     let mut drawn = HashSet::new();
@@ -71,12 +110,17 @@ fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String>
     drawn
 }
 
-/// Each preamble and each case that may stand behind it, with the id that the case has there, where that is wanted.
+fn any(_: &LoadedCase) -> bool {
+    true
+}
+
+/// Each preamble of these and each case that may stand behind it, with the id that the case has there, where that is wanted.
 fn pairs(
     cases: &[LoadedCase],
+    these: impl Fn(&LoadedCase) -> bool,
     wanted: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (Arc<LoadedCase>, &LoadedCase, String)> {
-    let preambles = cases.iter().filter(|case| case.case.beginning.is_preamble);
+    let preambles = cases.iter().filter(move |case| case.case.beginning.is_preamble && these(case));
     preambles.flat_map(move |preamble| {
         let preamble = Arc::new(preamble.clone());
         let ids = cases.iter().map(|case| (case, case_id::behind(&case.id, preamble.name())));
@@ -86,10 +130,12 @@ fn pairs(
     })
 }
 
-/// Each case behind each preamble, where that makes sense and the id is wanted.
-fn behind(cases: &[LoadedCase], wanted: impl Fn(&str) -> bool) -> Result<Vec<LoadedCase>, Failure> {
+/// The cases behind the preambles.
+fn behind<'c>(
+    pairs: impl Iterator<Item = (Arc<LoadedCase>, &'c LoadedCase, String)>,
+) -> Result<Vec<LoadedCase>, Failure> {
     let mut all = Vec::new();
-    for (preamble, case, _) in pairs(cases, wanted) {
+    for (preamble, case, _) in pairs {
         if let Some(name) = case.collides(&preamble) {
             let message = format!("`{name}` means one thing in {} and another in {}", case.id, preamble.id);
             return Err(usage(message, "choose another name in the preamble"));

@@ -24,6 +24,7 @@ use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::file;
 use crate::results::baseline::{self, Baseline};
+use crate::results::case_id;
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::kept::KeptEvents;
 use crate::results::reproduce::Reproduce;
@@ -169,7 +170,8 @@ impl Run {
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
-        self.preambles.add(&mut suites, &self.filter, self.seed())?;
+        let is_reference = self.server.url.is_none() && chosen.is_none();
+        self.preambles.add_for_run(&mut suites, &self.filter, self.seed(), is_reference)?;
         if suites.len() > 1 {
             self.check_all()?;
         }
@@ -187,7 +189,6 @@ impl Run {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
         let name = if all { "frameproof" } else { &suites[0].protocol.name };
-        let is_reference = self.server.url.is_none() && chosen.is_none();
         if is_reference {
             // A case mostly waits for what must not come; several suites at the same time keep the processor busy sooner.
             self.jobs = self.jobs.or(Some(Jobs(if all { 16 } else { 32 })));
@@ -303,10 +304,15 @@ impl Run {
                 Err(_) => return,
             },
         };
-        let cases = cases.iter().chain(&shipped).map(|case| case.id.as_str());
-        super::print_notes(
-            baseline.mistyped(cases.chain(protocol.requirements.0.keys().map(String::as_str))),
-        );
+        let cases = cases.iter().chain(&shipped);
+        // Which cases are run behind which preambles differs from run to run.
+        let preambles =
+            cases.clone().filter(|case| case.case.beginning.is_preamble && baseline.is_about_preambles());
+        let behind: Vec<String> = preambles
+            .flat_map(|preamble| cases.clone().map(|case| case_id::behind(&case.id, preamble.name())))
+            .collect();
+        let ids = cases.map(|case| case.id.as_str()).chain(behind.iter().map(String::as_str));
+        super::print_notes(baseline.mistyped(ids.chain(protocol.requirements.0.keys().map(String::as_str))));
     }
 
     /// All protocols at once are for their reference servers only.

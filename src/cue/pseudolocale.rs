@@ -136,7 +136,7 @@ impl Pseudolocale {
     }
 
     /// A client's message as it is shown to the server.
-    pub(crate) fn apply_to_message(&self, message: &Value) -> String {
+    pub(crate) fn apply_to_message(&self, message: &Value) -> Value {
         let mut shown = message.clone();
         for field in &self.fields {
             if let Some(Value::String(text)) = shown.pointer_mut(field) {
@@ -144,7 +144,8 @@ impl Pseudolocale {
                 *text = around_cues(text, |part| self.other_text(part, letters), str::to_owned);
             }
         }
-        self.apply(&shown.to_string())
+        // A cue has no character that JSON escapes.
+        serde_json::from_str(&self.apply(&shown.to_string())).unwrap_or(shown)
     }
 
     /// A frame of the server as it is judged.
@@ -210,7 +211,13 @@ impl Pseudolocale {
 
     /// The inside of a JSON string.
     fn string_again(&self, mut string: &str, nested: bool, out: &mut String) {
-        while let Some(first) = string.chars().next() {
+        // What no letter is written with is copied at once.
+        let is_copied = |one: char| one.is_ascii() && one != '\\' && one != FILLER;
+        while !string.is_empty() {
+            let copied = string.find(|one| !is_copied(one)).unwrap_or(string.len());
+            out.push_str(&string[..copied]);
+            string = &string[copied..];
+            let Some(first) = string.chars().next() else { break };
             let slash = if nested && string.starts_with(r"\\") { r"\\" } else { r"\" };
             let (length, one) = match json_escape(string.as_bytes(), slash.as_bytes()) {
                 Some(escape) => escape,
@@ -369,7 +376,7 @@ mod tests {
         let message = json!({ "id": "one", "a": { "id": format!("one {cue} one") } });
         let expected = json!({ "id": "one", "a": { "id": format!("𝘰ŋ𝑒 {cue} 𝘰ŋ𝑒") } });
         let locale = locale(Alphabet::NonAscii);
-        assert_eq!(locale.apply_to_message(&message), expected.to_string());
+        assert_eq!(locale.apply_to_message(&message), expected);
         assert_eq!(locale.revert(&expected.to_string()), message.to_string());
     }
 

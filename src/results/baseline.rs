@@ -11,6 +11,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::results::case_id;
 use crate::results::event::Failure;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, nearest};
 
@@ -227,6 +228,12 @@ impl Baseline {
     pub fn reason_for(&self, case: &str, failure: &Failure) -> Option<&str> {
         let fits = |entry: &&Entry| entry.fits(failure, Some(case)) || entry.fits(failure, None);
         self.entries.iter().find(fits).map(|entry| entry.known.reason.as_str())
+    }
+
+    /// Whether an entry is about cases behind preambles.
+    pub fn is_about_preambles(&self) -> bool {
+        let patterns = self.entries.iter().flat_map(|entry| [&entry.known.case, &entry.known.pattern]);
+        patterns.flatten().any(|pattern| pattern.contains(case_id::BEHIND))
     }
 
     /// Entries that name none of these cases and requirements, which are all that there are: they are mistyped. What is wrong, where it is

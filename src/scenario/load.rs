@@ -8,7 +8,7 @@ use include_dir::{Dir, include_dir};
 
 use super::compile::{self, Mistake};
 use super::file::{Case, ScenarioFile};
-use super::{LoadedCase, notes, preamble, recovery, turn, verify};
+use super::{Beginning, LoadedCase, notes, preamble, recovery, turn, verify};
 use crate::protocol::Protocol;
 use crate::shortage;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
@@ -155,18 +155,22 @@ fn collect(
             });
         }
     }
-    not_behind(&cases, &mut errors);
+    preamble_names(&cases, &mut errors);
     errors.or(cases)
 }
 
 /// Names of preambles that none has. Where cases are loaded without any preamble, nobody knows.
-fn not_behind(cases: &[LoadedCase], errors: &mut Diagnostics) {
+fn preamble_names(cases: &[LoadedCase], errors: &mut Diagnostics) {
     let known: Vec<&str> =
         cases.iter().filter(|case| case.case.beginning.is_preamble).map(LoadedCase::name).collect();
     for case in cases.iter().filter(|_| !known.is_empty()) {
-        for (index, name) in case.case.beginning.not_behind.iter().enumerate() {
-            if name != preamble::ANY && known.iter().all(|known| known != name) {
-                let at = format!("{}/not-behind/{index}", case.pointer);
+        let Beginning { not_behind, contains, .. } = &case.case.beginning;
+        let named = not_behind.iter().enumerate().map(|(index, name)| ("not-behind", index, name));
+        let named = named.filter(|(_, _, name)| *name != preamble::ANY);
+        let contained = contains.iter().enumerate().map(|(index, name)| ("contains", index, name));
+        for (key, index, name) in named.chain(contained) {
+            if known.iter().all(|known| known != name) {
+                let at = format!("{}/{key}/{index}", case.pointer);
                 let diagnostic = Diagnostic::new(format!("unknown preamble `{name}`"));
                 errors.push(diagnostic.suggest(name, known.iter().copied()).at(
                     &case.document,

@@ -21,6 +21,10 @@ pub const ANY: &str = "*";
 pub struct Beginning {
     /// What is done in it may be done before other cases.
     pub is_preamble: bool,
+    /// A run of the whole suite against a server of one's own has cases behind it.
+    pub is_by_default: bool,
+    /// Preambles whose events occur in this one, too.
+    pub contains: Vec<String>,
     /// Preambles that it is not run behind.
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
@@ -37,10 +41,13 @@ pub struct Beginning {
 
 impl LoadedCase {
     /// Whether it makes sense to run this case behind a preamble: it is none itself, begins with an `open`, is run once, and does not
-    /// say that it is not run behind this one.
+    /// say that it is not run behind this one, or one whose events occur in this one.
     pub fn may_stand_behind(&self, preamble: &Self) -> bool {
         let (own, before) = (&self.case, &preamble.case);
-        let excludes = own.beginning.not_behind.iter().any(|name| name == ANY || name == preamble.name());
+        let excludes =
+            own.beginning.not_behind.iter().any(|name| {
+                name == ANY || name == preamble.name() || before.beginning.contains.contains(name)
+            });
         !own.beginning.is_preamble
             && !excludes
             && own.rounds.sweep.is_none()

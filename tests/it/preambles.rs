@@ -91,6 +91,73 @@ fn globs_select_cases_with_and_without_preambles() {
     assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");
 }
 
+/// A server of one's own gets every case of a whole suite three times; reference servers, which are known to pass, once.
+#[test]
+fn a_whole_suite_has_cases_behind_preambles_by_default() {
+    let listed = |protocol: &str, arguments: &[&str]| {
+        let (code, shown) = run(&[&["run", protocol, "--list"], arguments].concat());
+        assert_eq!(code, Some(0), "{shown}");
+        let ids = shown.lines().filter_map(|line| line.split_whitespace().find(|word| word.contains('/')));
+        ids.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let behind = |ids: &[String], name: &str| ids.iter().filter(|id| id.ends_with(name)).count();
+    let own = ["--url", "ws://127.0.0.1:1/ws"];
+    for protocol in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
+        let alone = listed(protocol, &[]);
+        assert_eq!(behind(&alone, "@history") + behind(&alone, "@variety"), 0, "{protocol}");
+        assert_eq!(listed(protocol, &[&own[..], &["--preambles=none"]].concat()), alone);
+        let all = listed(protocol, &own);
+        let (history, variety) = (behind(&all, "@history"), behind(&all, "@variety"));
+        assert_eq!(all.len(), alone.len() + history + variety, "{protocol}");
+        assert!(
+            5 * history.min(variety) > 4 * alone.len(),
+            "{protocol}: {history} and {variety} of {}",
+            alone.len()
+        );
+        let few = listed(protocol, &[&own[..], &["preambles/history"]].concat());
+        assert_eq!(few, ["preambles/history"], "who selects cases gets these");
+    }
+    // A case that is not run behind a preamble is not run behind one that contains it.
+    let all = listed("codey", &own);
+    let has = |id: &str| all.iter().any(|listed| listed == id);
+    assert!(has("tools/denied-each-time@history") && !has("tools/denied-each-time@variety"), "{all:?}");
+}
+
+/// One more run of a case finds what is only wrong after a denial, a failure or a refusal, with long texts, or beside another session.
+#[test]
+fn preambles_that_sum_up_others_find_what_those_find() {
+    for (protocol, fault, case, preamble, id) in [
+        ("minicodex", "skips-running@after-denial", "streaming/text-turn", "history", "MC-LIFE-2"),
+        ("minicodex", "skips-running@third-turn", "streaming/text-turn", "history", "MC-LIFE-2"),
+        ("minicodex", "ascii-only", "streaming/two-turns", "variety", "MC-TI-11"),
+    ] {
+        let (code, shown) = run(&["run", protocol, case, "--fault", fault]);
+        assert_eq!(code, Some(0), "{shown}");
+        let (code, shown) = run(&["run", protocol, &format!("{case}@{preamble}"), "--fault", fault]);
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains(&format!("FAIL {id}")), "{shown}");
+    }
+}
+
+/// An entry of a baseline about a case behind a preamble is known in a run that has no such case.
+#[test]
+fn a_baseline_may_be_about_cases_behind_preambles() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = |case: &str| {
+        format!(
+            "known:\n  - case: \"{case}\"\n    match: MC-LIFE-2\n    message: m\n    count: 1\n    reason: r\n"
+        )
+    };
+    let told = |case: &str| {
+        fs::write(folder.path().join("known.yaml"), entry(case)).expect("written");
+        let arguments = ["run", "minicodex", "handshake/*", "--baseline", "known.yaml"];
+        text_of(&frameproof(folder.path(), &arguments))
+    };
+    assert!(!told("streaming/text-turn@history").contains("names no case"));
+    assert!(told("streaming/text-turn@histroy").contains("names no case"));
+    assert!(told("streaming/text-trun@history").contains("did you mean `streaming/text-turn@history`?"));
+}
+
 /// What is wrong with preambles is told with its place.
 #[test]
 fn mistakes_in_preambles_are_errors() {
@@ -124,6 +191,9 @@ fn mistakes_in_preambles_are_errors() {
             "f.yaml:10",
         ),
         (format!("    not-behind: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:10"),
+        (format!("    by-default: true\n{steps}"), "only a preamble has `by-default`", "f.yaml:10"),
+        (format!("    contains: [p]\n{steps}"), "only a preamble has `contains`", "f.yaml:10"),
+        (format!("    preamble: true\n    contains: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:11"),
         (format!("    words: {{ text: x, times: 0 }}\n{steps}"), "between 1 and 10,000", "f.yaml:10"),
         (format!("    linger: 90s\n{steps}"), "`linger` is at most 60s", "f.yaml:10"),
         (
@@ -246,6 +316,9 @@ fn messages_are_written_in_other_bytes_that_mean_the_same() {
     assert!(other.contains(r#""\u0074ype" : "\u0068ello""#), "{other}");
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
     assert_eq!(read(&text)["type"], read(&other)["type"]);
+    // So is what the server is shown in place of it.
+    let (more_frames, other) = first("streaming/text-turn@variety");
+    assert!(more_frames.len() == 3 && other.contains(r#""\u0074ype" : "\u0068ello""#), "{other}");
     let trace = trace_of("streaming/text-turn@other-spelling");
     assert!(trace.contains(r"u0074ype"), "{trace}");
 }

@@ -82,8 +82,8 @@ impl Correlation {
     }
 
     fn answered(&mut self, seen: &Observation<'_>, id: Option<String>, is_reply: bool, tally: &mut Tally) {
-        // An answer whose id is null says that no id could be read.
-        let null = id.is_none() && self.ids.is_null(seen);
+        // An answer whose id is null says that no id could be read. Where ids may be left out, it is one without.
+        let null = id.is_none() && self.rule.echo.is_empty() && self.ids.is_null(seen);
         let asked = self.requests.entry(seen.conn).or_default();
         let (rule, check) = (&self.rule, &self.check);
         let what = |id: &str| format!("the answer with {} {id}", place(rule));
@@ -127,7 +127,7 @@ impl Correlation {
             return;
         }
         let any_open = asked.iter().any(Request::is_open);
-        if null && rule.echo.is_empty() && any_open {
+        if null && any_open {
             // Those are readable: it is the answer to none of them.
             if is_reply {
                 let message = "an answer with the id null came, but the id of each open request can be read";

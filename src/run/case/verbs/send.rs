@@ -74,8 +74,10 @@ impl Interpreter<'_> {
     /// A message, or a batch of them, as the server spells it, and what the server is shown in its place.
     pub(crate) fn written(&self, mut message: Value) -> (String, Option<String>) {
         self.cx.protocol.spell(&mut message);
-        let text = if self.is_respelled() { respelled(&message) } else { message.to_string() };
-        (text, self.pseudolocale().map(|locale| locale.apply_to_message(&message)))
+        let write =
+            |message: &Value| if self.is_respelled() { respelled(message) } else { message.to_string() };
+        let shown = self.pseudolocale().map(|locale| write(&locale.apply_to_message(&message)));
+        (write(&message), shown)
     }
 
     fn is_respelled(&self) -> bool {
