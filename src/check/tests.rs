@@ -484,6 +484,37 @@ fn an_id_may_be_used_again_once_it_is_answered() {
     }
 }
 
+/// A history may be that of the time at which it was asked for, of any time since then, and of none before.
+#[test]
+fn a_history_that_comes_late_may_be_an_earlier_one() {
+    let protocol = protocol(&json!({ "invariants": { "history": { "about": "a", "monitor": { "dialogue": {
+        "history": { "on": "log", "at": "/all" }, "text": "/t",
+        "asked": { "who": "u" }, "answered": { "who": "a" },
+        "question": { "on": { "type": "ask", "dir": "send" }, "at": "/t" },
+        "piece": { "on": "say", "at": "/t" }, "over": "done", "unsure": [],
+        "request": { "type": "ask", "dir": "send", "where": { "required": ["look"] } },
+        "decides": ["R-1"],
+    } } } } }));
+    let turn = |n: usize| {
+        let question = json!({ "type": "ask", "t": format!("q{n}") });
+        [question, json!({ "type": "say", "t": format!("a{n}") }), json!({ "type": "done" })]
+    };
+    let log = |turns: usize| {
+        let all = (1..=turns).flat_map(|n| {
+            [json!({ "who": "u", "t": format!("q{n}") }), json!({ "who": "a", "t": format!("a{n}") })]
+        });
+        json!({ "type": "log", "all": all.collect::<Vec<_>>() })
+    };
+    let look = json!({ "type": "ask", "look": true });
+    for (shown, broken) in [(1, 1), (2, 0), (3, 0)] {
+        let asked = [&turn(1)[..], &turn(2), std::slice::from_ref(&look), &turn(3), &[log(shown)]].concat();
+        assert_eq!(judge(&protocol, &asked).0, broken, "{shown} turns of which two were over");
+        // What nobody is known to have asked for is that of now.
+        let unasked = [&turn(1)[..], &turn(2), &[log(shown)]].concat();
+        assert_eq!(judge(&protocol, &unasked).0, usize::from(shown != 2), "{shown} turns");
+    }
+}
+
 #[test]
 fn a_history_of_nothing_said_proves_nothing() {
     let protocol = protocol(&json!({ "invariants": { "history": { "about": "a", "monitor": { "dialogue": {

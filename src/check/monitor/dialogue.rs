@@ -1,5 +1,6 @@
 //! A shown history agrees with the conversation.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -30,6 +31,7 @@ pub(super) struct Dialogue {
     piece: (Matcher, Pointer),
     over: Matcher,
     unsure: Vec<Matcher>,
+    request: Option<Matcher>,
     conns: FxHashMap<Conn, Talk>,
     forgotten: u64,
 }
@@ -43,6 +45,25 @@ struct Talk {
     open: bool,
     unsure: bool,
     bytes: usize,
+    /// Of each history that is asked for and has not come: how many turns there were, and whether the last answer was not over.
+    asked: VecDeque<(usize, bool)>,
+}
+
+/// Whether a history shows these turns at its end. `open`: the last answer was not over.
+fn shows(shown: &[(String, String)], turns: &[(String, String)], open: bool) -> bool {
+    let (finished, open) = turns.split_at(turns.len() - usize::from(open));
+    match open.first() {
+        None => shown.ends_with(finished),
+        // A question that has just been asked may not be there yet.
+        Some((question, answer)) => {
+            let absent = shown.last().is_none_or(|(asked, _)| asked != question || !finished.is_empty());
+            absent && shown.ends_with(finished)
+                || shown.split_last().is_some_and(|((asked, so_far), before)| {
+                    let part = answer.starts_with(so_far.as_str()) || so_far.starts_with(answer.as_str());
+                    asked == question && part && before.ends_with(finished)
+                })
+        }
+    }
 }
 
 impl Dialogue {
@@ -54,6 +75,7 @@ impl Dialogue {
             piece: b.place(&rule.piece)?,
             over: b.pattern(&rule.over)?,
             unsure: rule.unsure.iter().map(|pattern| b.pattern(pattern)).collect::<Result<_, _>>()?,
+            request: b.optional(rule.request.as_ref())?,
             rule: Arc::new(rule.clone()),
             conns: FxHashMap::default(),
             forgotten: 0,
@@ -76,27 +98,22 @@ impl Dialogue {
         turns
     }
 
-    fn compare(&self, seen: &Observation<'_>, talk: &Talk, tally: &mut Tally) {
+    /// `asked`: how the conversation was when this history was asked for.
+    fn compare(&self, seen: &Observation<'_>, talk: &Talk, asked: (usize, bool), tally: &mut Tally) {
+        let (turns, was_open) = asked;
         // Where nothing was said, any history agrees: that proves nothing.
-        if talk.turns.is_empty() {
+        if turns == 0 {
             return;
         }
         let Some(list) = self.history.1.get(seen.body).and_then(Value::as_array) else { return };
         tally.exercise(&self.rule.decides);
         let shown = self.shown(list);
-        let (finished, open) = talk.turns.split_at(talk.turns.len() - usize::from(talk.open));
-        let agrees = match open.first() {
-            None => shown.ends_with(finished),
-            // A question that has just been asked may not be there yet.
-            Some((question, answer)) => {
-                let absent = shown.last().is_none_or(|(asked, _)| asked != question || !finished.is_empty());
-                absent && shown.ends_with(finished)
-                    || shown.split_last().is_some_and(|((asked, so_far), before)| {
-                        let part = answer.starts_with(so_far.as_str()) || so_far.starts_with(answer.as_str());
-                        asked == question && part && before.ends_with(finished)
-                    })
-            }
-        };
+        let last = talk.turns.len();
+        let agrees = (turns..=last).any(|count| {
+            let (was_open, is_open) = (count > turns || was_open, count == last && talk.open);
+            let so_far = &talk.turns[..count];
+            was_open && shows(&shown, so_far, true) || !is_open && shows(&shown, so_far, false)
+        });
         if !agrees {
             let message = "the history does not agree with the messages sent and received".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
@@ -133,10 +150,14 @@ impl Monitor for Dialogue {
             answer.push_str(piece);
         } else if seen.is(&self.over) {
             talk.open = false;
-        } else if seen.is(&self.history.0)
-            && let Some(talk) = self.conns.get(&seen.conn)
-        {
-            self.compare(seen, talk, tally);
+        } else if seen.is_any(self.request.as_ref()) {
+            talk.bytes += TURN;
+            talk.asked.push_back((talk.turns.len(), talk.open));
+        } else if seen.is(&self.history.0) {
+            let asked = talk.asked.pop_front().unwrap_or((talk.turns.len(), talk.open));
+            if let Some(talk) = self.conns.get(&seen.conn) {
+                self.compare(seen, talk, asked, tally);
+            }
         }
     }
 
@@ -145,7 +166,7 @@ impl Monitor for Dialogue {
     }
 
     fn memory(&self) -> Memory {
-        let entries = self.conns.values().map(|talk| talk.turns.len()).sum();
+        let entries = self.conns.values().map(|talk| talk.turns.len() + talk.asked.len()).sum();
         Memory { entries, forgotten: self.forgotten }
     }
 }

@@ -1,5 +1,7 @@
 //! Texts that come in pieces.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use super::history::same;
@@ -153,6 +155,8 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
     let (history, question, piece) = (c.place(&rule.history), c.place(&rule.question), c.place(&rule.piece));
     let over = c.pattern(&rule.over);
     let unsure: Vec<_> = rule.unsure.iter().map(|pattern| c.pattern(pattern)).collect();
+    let request = rule.request.as_ref().map(|pattern| c.pattern(pattern));
+    let requests = |item: &Item| request.as_ref().is_some_and(|pattern| item.is(pattern));
     let asks = |item: &Item| item.text(&question.1).filter(|_| item.is(&question.0)).map(str::to_owned);
     let says = |item: &Item| item.text(&piece.1).filter(|_| item.is(&piece.0)).map(str::to_owned);
     let mut found = Vec::new();
@@ -165,6 +169,8 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
         }
         let mut said: Vec<(String, String)> = Vec::new();
         let (mut open, mut lost) = (false, false);
+        // How it was whenever a history was asked for that has not come.
+        let mut asked = VecDeque::new();
         for other in &on_conn[..on_conn.len() - 1] {
             if let Some(text) = asks(other) {
                 lost |= open;
@@ -174,11 +180,27 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
                 said.iter_mut().last().into_iter().for_each(|(_, answer)| answer.push_str(&text));
             } else if other.is(&over) {
                 open = false;
+            } else if requests(other) {
+                asked.push_back((said.len(), open));
+            } else if other.is(&history.0) {
+                asked.pop_front();
             }
         }
-        // What is a question, a piece or an end itself is taken as that.
-        let other_part = asks(item).is_some() || (says(item).is_some() && !said.is_empty()) || item.is(&over);
-        if !lost && !other_part && !is_shown(&said, open, &shown(rule, list)) {
+        // What is a question, a piece, an end or a request itself is taken as that.
+        let other_part = asks(item).is_some()
+            || (says(item).is_some() && !said.is_empty())
+            || item.is(&over)
+            || requests(item);
+        let (before, was_open) = asked.pop_front().unwrap_or((said.len(), open));
+        let shown = shown(rule, list);
+        // It is that of some time between the request and now.
+        let at_first = || is_shown(&said[..before], was_open, &shown);
+        let later = || (before + 1..=said.len()).any(|count| is_shown(&said[..count], true, &shown));
+        let ended = || {
+            let count = said.len() - usize::from(open);
+            (before..=count).any(|count| is_shown(&said[..count], false, &shown))
+        };
+        if !lost && !other_part && before > 0 && !(at_first() || later() || ended()) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

@@ -111,10 +111,10 @@ pub(super) fn correlation(
         let mut asked = Requests::default();
         for item in items.all.iter().filter(|item| item.conn == conn) {
             let (is_reply, is_instead) = (item.is(&reply), item.is_any(instead.as_ref()));
-            let is_null = (is_reply || is_instead) && nulls.of(item).is_some();
+            let is_null = rule.echo.is_empty() && (is_reply || is_instead) && nulls.of(item).is_some();
             let broken = if is_null && asked.unread(item.event, is_reply) {
                 None
-            } else if is_null && rule.echo.is_empty() && asked.all.iter().any(Asked::is_open) {
+            } else if is_null && asked.all.iter().any(Asked::is_open) {
                 is_reply.then_some(&rule.unsolicited)
             } else if is_reply {
                 answered(rule, &mut asked, id(item))

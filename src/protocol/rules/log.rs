@@ -142,6 +142,10 @@ pub struct Dialogue {
     /// the connection is not judged. The same applies after a question during an answer.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
+    /// The message that asks for a shown history: the history may be that of any time since then. Histories answer in the order in
+    /// which they were asked for.
+    #[serde(default)]
+    pub request: Option<Pattern>,
     /// Violated when they differ.
     pub decides: Ids,
 }

@@ -20,7 +20,7 @@ refer!(Correlation {
     other: []
 });
 refer!(Dialogue {
-    parts: [history, question, piece, over, unsure],
+    parts: [history, question, piece, over, unsure, request],
     ids: [decides],
     other: [text, asked, answered]
 });
