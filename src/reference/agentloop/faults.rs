@@ -42,7 +42,7 @@ faults! {
     LoadingTwice "loading-twice" "loading_state true is sent twice." ["AL-SEQ-4"];
     IdleTwice "idle-twice" "loading_state false is sent twice." ["AL-SEQ-4"];
     ItemAfterEnd "item-after-end" "The last item comes after loading_state false." ["AL-SEQ-5"];
-    ItemLongAfter "item-long-after" "An item comes 250 ms after the end of a turn." ["AL-RI-5", "AL-SEQ-5", "AL-SEQ-6"];
+    ItemLongAfter "item-long-after" "An item comes 250 ms after the end of a turn." ["AL-RI-5", "AL-SEQ-5", "AL-SEQ-6"] also ["AL-RI-4"];
     FinishesTwice "finishes-twice" "agent_finished is sent twice." ["AL-SEQ-6"];
     FinishesLateAgain "finishes-late-again" "agent_finished comes a second time 250 ms later." ["AL-SEQ-6"];
     NeverFinishes "never-finishes" "agent_finished is never sent." ["AL-SEQ-6"];
