@@ -63,7 +63,7 @@ faults! {
     AskedElsewhere "asked-elsewhere" "A command that waits for its approval on one connection needs none on another." ["AL-AP-3"];
     AskedBeforeLeaving "asked-before-leaving" "A command whose client has disconnected without an answer needs no approval afterwards." ["AL-AP-3"];
     RemembersDenials "remembers-denials" "A command that was denied once is denied permanently, without a request." ["AL-AP-2"];
-    RunsBeforeAnswer "runs-before-answer" "A command runs before it is approved." ["AL-AP-4"] also ["AL-AP-8"];
+    RunsBeforeAnswer "runs-before-answer" "A command runs before it is approved." ["AL-AP-4"] also ["AL-AP-7", "AL-AP-8"];
     RunsWhileAsking "runs-while-asking" "A command runs 250 ms after its approval was requested, and no message reports it." ["AL-AP-19", "AL-AP-4", "AL-AP-5", "AL-AP-7", "AL-AP-8"] also ["AL-AP-11"];
     YesIsNo "yes-is-no" "An approved command does not run." ["AL-AP-5"];
     TrimsArguments "trims-arguments" "White space at the ends of arguments is lost." ["AL-AP-5"];
