@@ -200,7 +200,8 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
             let count = said.len() - usize::from(open);
             (before..=count).any(|count| is_shown(&said[..count], false, &shown))
         };
-        if !lost && !other_part && before > 0 && !(at_first() || later() || ended()) {
+        let agrees = at_first() || later() || ended();
+        if !lost && !other_part && before > 0 && !agrees {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }
