@@ -1,4 +1,4 @@
-//! `--preambles`, globs with `@`, and preambles of every run of a whole suite: cases behind what was done on the server before.
+//! `--preambles`, and globs with `@`: cases behind what was done on the server before.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -17,17 +17,17 @@ use crate::scenario::LoadedCase;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Preambles {
     /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. With N,
-    /// behind N of them only, which the seed chooses for each case; with `none`, behind none. A glob over cases that has an `@` selects
-    /// such cases without this option: `abort/*@*`. Default of `run` with `--url` or `--target`: behind those that have `by-default`, if no cases
-    /// are selected; else behind none.
-    #[arg(long, value_name = "N|none", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
+    /// behind N of them only, which the seed chooses for each case; with `few`, behind those that contain others. A glob over cases that
+    /// has an `@` selects such cases without this option: `abort/*@*`.
+    #[arg(long, value_name = "N|few", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
     preambles: Option<Extent>,
 }
 
 /// Behind how many preambles each case is run.
 #[derive(Debug, Clone, Copy)]
 enum Extent {
-    None,
+    /// Those that contain others.
+    Few,
     Some(NonZeroUsize),
     All,
 }
@@ -36,8 +36,8 @@ enum Extent {
 fn extent(text: &str) -> Result<Extent, String> {
     match text {
         "all" => Ok(Extent::All),
-        "none" => Ok(Extent::None),
-        number => number.parse().map(Extent::Some).map_err(|_| "a number from 1, or `none`".to_owned()),
+        "few" => Ok(Extent::Few),
+        number => number.parse().map(Extent::Some).map_err(|_| "a number from 1, or `few`".to_owned()),
     }
 }
 
@@ -47,48 +47,30 @@ impl Preambles {
         self.preambles.is_some()
     }
 
-    /// Adds to each suite the cases behind preambles that are asked for. Where a server of one's own is tried by whole suites and nothing
-    /// is said about preambles, these are the ones with `by-default`; reference servers are known to pass.
-    pub fn add_for_run(
-        &self,
-        suites: &mut [Suite],
-        filter: &Filter,
-        seed: u64,
-        is_reference: bool,
-    ) -> Result<(), Failure> {
-        if self.preambles.is_some() || !filter.is_empty() || is_reference {
-            return self.add(suites, filter, seed);
-        }
-        for suite in suites {
-            let by_default = |preamble: &LoadedCase| preamble.case.beginning.is_by_default;
-            let behind = behind(pairs(&suite.cases, by_default, |_| true))?;
-            suite.cases.extend(behind);
-        }
-        Ok(())
-    }
-
     /// Adds to each suite the cases behind preambles that are asked for.
     pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64) -> Result<(), Failure> {
         let globs = filter.behind()?;
-        if globs.is_empty() && matches!(self.preambles, None | Some(Extent::None)) {
+        if globs.is_empty() && self.preambles.is_none() {
             return Ok(());
         }
         let named = |id: &str| globs.iter().any(|glob| glob.is_match(id));
+        let contains = |preamble: &LoadedCase| !preamble.case.beginning.contains.is_empty();
         let mut added = false;
         for suite in suites {
             let cases = &suite.cases;
             let behind = match self.preambles {
-                None | Some(Extent::None) => behind(pairs(cases, any, named))?,
-                Some(Extent::All) => behind(pairs(cases, any, |_| true))?,
+                None => behind(pairs(cases, |_, id| named(id)))?,
+                Some(Extent::Few) => behind(pairs(cases, |preamble, id| contains(preamble) || named(id)))?,
+                Some(Extent::All) => behind(pairs(cases, |_, _| true))?,
                 Some(Extent::Some(most)) => {
                     let drawn = drawn(cases, most, seed);
-                    behind(pairs(cases, any, |id| drawn.contains(id) || named(id)))?
+                    behind(pairs(cases, |_, id| drawn.contains(id) || named(id)))?
                 }
             };
             added |= !behind.is_empty();
             suite.cases.extend(behind);
         }
-        if matches!(self.preambles, Some(Extent::All | Extent::Some(_))) && !added {
+        if self.preambles.is_some() && !added {
             let hint = "a case with `preamble: true` is one, and other cases are run behind it";
             return Err(usage("there is no preamble", hint));
         }
@@ -99,7 +81,7 @@ impl Preambles {
 /// The ids of so many cases behind preambles for each case.
 fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String> {
     let mut by_case: HashMap<&str, Vec<(u64, String)>> = HashMap::new();
-    for (_, case, id) in pairs(cases, any, |_| true) {
+    for (_, case, id) in pairs(cases, |_, _| true) {
         by_case.entry(&case.id).or_default().push((FxBuildHasher.hash_one((seed, &id)), id));
     }
     let mut drawn = HashSet::new();
@@ -110,22 +92,17 @@ fn drawn(cases: &[LoadedCase], most: NonZeroUsize, seed: u64) -> HashSet<String>
     drawn
 }
 
-fn any(_: &LoadedCase) -> bool {
-    true
-}
-
-/// Each preamble of these and each case that may stand behind it, with the id that the case has there, where that is wanted.
+/// Each preamble and each case that may stand behind it, with the id that the case has there, where that is wanted.
 fn pairs(
     cases: &[LoadedCase],
-    these: impl Fn(&LoadedCase) -> bool,
-    wanted: impl Fn(&str) -> bool,
+    wanted: impl Fn(&LoadedCase, &str) -> bool,
 ) -> impl Iterator<Item = (Arc<LoadedCase>, &LoadedCase, String)> {
-    let preambles = cases.iter().filter(move |case| case.case.beginning.is_preamble && these(case));
+    let preambles = cases.iter().filter(|case| case.case.beginning.is_preamble);
     preambles.flat_map(move |preamble| {
         let preamble = Arc::new(preamble.clone());
         let ids = cases.iter().map(|case| (case, case_id::behind(&case.id, preamble.name())));
         // The id is looked at first: whether a case may stand there takes longer to find out.
-        let behind = ids.filter(|(case, id)| wanted(id) && case.may_stand_behind(&preamble));
+        let behind = ids.filter(|(case, id)| wanted(&preamble, id) && case.may_stand_behind(&preamble));
         behind.map(|(case, id)| (Arc::clone(&preamble), case, id)).collect::<Vec<_>>()
     })
 }

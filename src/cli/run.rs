@@ -170,8 +170,7 @@ impl Run {
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
-        let is_reference = self.server.url.is_none() && chosen.is_none();
-        self.preambles.add_for_run(&mut suites, &self.filter, self.seed(), is_reference)?;
+        self.preambles.add(&mut suites, &self.filter, self.seed())?;
         if suites.len() > 1 {
             self.check_all()?;
         }
@@ -189,6 +188,7 @@ impl Run {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
         let name = if all { "frameproof" } else { &suites[0].protocol.name };
+        let is_reference = self.server.url.is_none() && chosen.is_none();
         if is_reference {
             // A case mostly waits for what must not come; several suites at the same time keep the processor busy sooner.
             self.jobs = self.jobs.or(Some(Jobs(if all { 16 } else { 32 })));

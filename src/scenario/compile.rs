@@ -65,7 +65,6 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
         suspend: given.suspend,
         beginning: Beginning {
             is_preamble: given.preamble,
-            is_by_default: given.by_default,
             contains: given.contains,
             not_behind: given.not_behind,
             words: given.words,

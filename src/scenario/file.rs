@@ -67,11 +67,8 @@ pub struct Case {
     /// `true`: what is done in it may be done before other cases, too, which begin with an `open`: `frameproof run --preambles`.
     #[serde(default)]
     pub preamble: bool,
-    /// `true`: a run of the whole suite against a server of one's own has the other cases also behind this preamble, without
-    /// `--preambles`.
-    #[serde(default)]
-    pub by_default: bool,
-    /// Preambles, by name, whose events occur in this one, too: a case that is not run behind one of them is not run behind this one.
+    /// Preambles, by name, whose events occur in this one, too: a case that is not run behind one of them is not run behind this one, and
+    /// `--preambles=few` runs the cases behind it.
     #[serde(default)]
     pub contains: Vec<String>,
     /// Preambles, by name (`*`: all), that this case is not run behind: it is about a server that has not seen such a thing yet.

@@ -21,8 +21,6 @@ pub const ANY: &str = "*";
 pub struct Beginning {
     /// What is done in it may be done before other cases.
     pub is_preamble: bool,
-    /// A run of the whole suite against a server of one's own has cases behind it.
-    pub is_by_default: bool,
     /// Preambles whose events occur in this one, too.
     pub contains: Vec<String>,
     /// Preambles that it is not run behind.

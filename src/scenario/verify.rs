@@ -170,11 +170,9 @@ impl Checker<'_> {
     /// What a preamble does is put before other cases, which have turns of their own.
     fn preamble(&mut self, case: &Case, at: &str) {
         if !case.preamble {
-            for (key, given) in [("by-default", case.by_default), ("contains", !case.contains.is_empty())] {
-                if given {
-                    let message = format!("only a preamble has `{key}`");
-                    self.error(&format!("{at}/{key}"), Part::Key, &message, "add `preamble: true`");
-                }
+            if !case.contains.is_empty() {
+                let message = "only a preamble has `contains`";
+                self.error(&format!("{at}/contains"), Part::Key, message, "add `preamble: true`");
             }
             return;
         }

@@ -91,9 +91,9 @@ fn globs_select_cases_with_and_without_preambles() {
     assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");
 }
 
-/// A server of one's own gets every case of a whole suite three times; reference servers, which are known to pass, once.
+/// Each case is run three times: alone, and behind what sums up the other preambles.
 #[test]
-fn a_whole_suite_has_cases_behind_preambles_by_default() {
+fn few_preambles_sum_up_the_others() {
     let listed = |protocol: &str, arguments: &[&str]| {
         let (code, shown) = run(&[&["run", protocol, "--list"], arguments].concat());
         assert_eq!(code, Some(0), "{shown}");
@@ -101,12 +101,8 @@ fn a_whole_suite_has_cases_behind_preambles_by_default() {
         ids.map(str::to_owned).collect::<Vec<_>>()
     };
     let behind = |ids: &[String], name: &str| ids.iter().filter(|id| id.ends_with(name)).count();
-    let own = ["--url", "ws://127.0.0.1:1/ws"];
     for protocol in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
-        let alone = listed(protocol, &[]);
-        assert_eq!(behind(&alone, "@history") + behind(&alone, "@variety"), 0, "{protocol}");
-        assert_eq!(listed(protocol, &[&own[..], &["--preambles=none"]].concat()), alone);
-        let all = listed(protocol, &own);
+        let (alone, all) = (listed(protocol, &[]), listed(protocol, &["--preambles=few"]));
         let (history, variety) = (behind(&all, "@history"), behind(&all, "@variety"));
         assert_eq!(all.len(), alone.len() + history + variety, "{protocol}");
         assert!(
@@ -114,11 +110,9 @@ fn a_whole_suite_has_cases_behind_preambles_by_default() {
             "{protocol}: {history} and {variety} of {}",
             alone.len()
         );
-        let few = listed(protocol, &[&own[..], &["preambles/history"]].concat());
-        assert_eq!(few, ["preambles/history"], "who selects cases gets these");
     }
     // A case that is not run behind a preamble is not run behind one that contains it.
-    let all = listed("codey", &own);
+    let all = listed("codey", &["--preambles=few"]);
     let has = |id: &str| all.iter().any(|listed| listed == id);
     assert!(has("tools/denied-each-time@history") && !has("tools/denied-each-time@variety"), "{all:?}");
 }
@@ -191,7 +185,6 @@ fn mistakes_in_preambles_are_errors() {
             "f.yaml:10",
         ),
         (format!("    not-behind: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:10"),
-        (format!("    by-default: true\n{steps}"), "only a preamble has `by-default`", "f.yaml:10"),
         (format!("    contains: [p]\n{steps}"), "only a preamble has `contains`", "f.yaml:10"),
         (format!("    preamble: true\n    contains: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:11"),
         (format!("    words: {{ text: x, times: 0 }}\n{steps}"), "between 1 and 10,000", "f.yaml:10"),
