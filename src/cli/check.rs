@@ -71,7 +71,7 @@ impl Check {
         };
         let bare = source.bare()?;
         let protocol = source.protocol(&mut Filter::default())?;
-        let suite = Suite { source: &source, cases: None };
+        let shipped = ShippedCases { source: &source, cases: None };
         let (options, reproduce) = (self.options(), self.again());
         let name = match self.trace.display().to_string() {
             name if name == "-" => "standard input".to_owned(),
@@ -91,7 +91,7 @@ impl Check {
                 Box::new(BufReader::new(file))
             }
         };
-        let (exit, events) = judge(&protocol, bare.as_ref(), suite, Reader::new(&name, input), tally)?;
+        let (exit, events) = judge(&protocol, bare.as_ref(), shipped, Reader::new(&name, input), tally)?;
         reports.write(&events, |error| harness(error, "the recording is judged; the verdict is above"))?;
         Ok(exit)
     }
@@ -126,12 +126,12 @@ const MAX_OPEN: usize = 64;
 
 /// The cases that ship with the protocol, loaded when the first frame of one is met: a plain recording is of none, and a suite takes
 /// more memory than most recordings.
-struct Suite<'a> {
+struct ShippedCases<'a> {
     source: &'a Source,
     cases: Option<Vec<LoadedCase>>,
 }
 
-impl Suite<'_> {
+impl ShippedCases<'_> {
     /// The monitors that a case suspends: what it breaks on purpose is not judged in its recording either.
     fn suspended(&mut self, id: &str, protocol: &Protocol) -> Result<&[String], Failure> {
         if self.cases.is_none() {
@@ -146,7 +146,7 @@ impl Suite<'_> {
 fn judge(
     protocol: &Arc<Protocol>,
     bare: Option<&Arc<Protocol>>,
-    mut suite: Suite<'_>,
+    mut shipped: ShippedCases<'_>,
     reader: Reader<impl BufRead>,
     mut tally: Tally,
 ) -> Result<(Exit, Vec<RunEvent>), Failure> {
@@ -171,7 +171,7 @@ fn judge(
                 Some(index) => judges.remove(index),
                 None => {
                     let suspended = match &event.case {
-                        Some(id) => suite.suspended(id, protocol)?,
+                        Some(id) => shipped.suspended(id, protocol)?,
                         None => &[],
                     };
                     (event.case.clone(), rules.judge(Limits::default(), suspended))

@@ -306,8 +306,8 @@ impl Run {
         };
         let cases = cases.iter().chain(&shipped);
         // Which cases are run behind which preambles differs from run to run.
-        let preambles =
-            cases.clone().filter(|case| case.case.beginning.is_preamble && baseline.is_about_preambles());
+        let is_about_preambles = baseline.is_about_preambles();
+        let preambles = cases.clone().filter(|case| is_about_preambles && case.case.beginning.is_preamble);
         let behind: Vec<String> = preambles
             .flat_map(|preamble| cases.clone().map(|case| case_id::behind(&case.id, preamble.name())))
             .collect();

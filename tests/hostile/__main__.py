@@ -24,7 +24,7 @@ import table  # noqa: E402
 # All rows together may take so many seconds.
 ALL = 240
 # Twice as much of the same takes at most so many times as long, in processor time: no more than in proportion.
-TWICE = 3.0
+TWICE = 2.6
 TWICE_AS_MUCH = {
     "events: 200,000 cases": "events: 100,000 cases",
     "baseline: 20,000 entries": "baseline: 10,000 entries",
@@ -36,11 +36,13 @@ def busy():
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def not_in_proportion(results):
-    """Rows of twice as much that take more than in proportion."""
+def not_in_proportion(results, again):
+    """Rows of twice as much that take more than in proportion. Beside other rows that is a guess: then both are measured alone, by `again`."""
     for name, half in TWICE_AS_MUCH.items():
         if name in results and half in results:
             times = results[name].worked / max(results[half].worked, 0.01)
+            if times > TWICE:
+                times = again(name).worked / max(again(half).worked, 0.01)
             print(f"{'FAIL' if times > TWICE else 'ok  '} {name}: {times:.2f} times as long as half of them")
             if times > TWICE:
                 yield name
@@ -93,7 +95,8 @@ def main():
             results[row.name] = result
             failures += bool(tell(row, result, said))
     took, load = time.monotonic() - began, max(load, busy())
-    failures += len(list(not_in_proportion(results)))
+    ways = {row.name: (kind, row) for kind, row in chosen}
+    failures += len(list(not_in_proportion(results, lambda name: ways[name][0](binary, ways[name][1], said.factor))))
     print(f"{len(chosen)} behaviours ({len(servers.ROWS)} of servers and {len(files.ROWS)} of files exist), {failures} broke a bound, {took:.0f} s")
     if len(chosen) == len(rows):
         allowed = ALL * said.factor * load

@@ -18,6 +18,14 @@ fn text_of(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
+/// The cases that a run of a protocol would have.
+fn listed(protocol: &str, arguments: &[&str]) -> Vec<String> {
+    let (code, shown) = run(&[&["run", protocol, "--list"], arguments].concat());
+    assert_eq!(code, Some(0), "{shown}");
+    let ids = shown.lines().filter_map(|line| line.split_whitespace().find(|word| word.contains('/')));
+    ids.map(str::to_owned).collect()
+}
+
 /// What passes on the wire in a case of minicodex that passes.
 fn trace_of(case: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
@@ -52,21 +60,16 @@ fn what_fails_before_the_case_is_shown_in_the_preamble() {
 
 #[test]
 fn every_shipped_suite_passes_behind_its_preambles() {
-    // All of them take a minute: here the cases with two first letters.
+    // All of them take a minute: here one case of each family, by its first letter.
     for name in ["agentloop", "codelab", "codex", "codey", "minicodex", "tinyvex"] {
-        let (code, shown) = run(&["run", name, "*/{c,n}*@*", "--strict"]);
+        let (code, shown) = run(&["run", name, "*/{a,c,n,s,t}*@*", "--strict"]);
         assert_eq!(code, Some(0), "{name}: {shown}");
     }
 }
 
 #[test]
 fn globs_select_cases_with_and_without_preambles() {
-    let listed = |arguments: &[&str]| {
-        let (code, shown) = run(&[&["run", "minicodex", "--list"], arguments].concat());
-        assert_eq!(code, Some(0), "{shown}");
-        let ids = shown.lines().filter_map(|line| line.split_whitespace().find(|word| word.contains('/')));
-        ids.map(str::to_owned).collect::<Vec<_>>()
-    };
+    let listed = |arguments: &[&str]| listed("minicodex", arguments);
     assert_eq!(listed(&["streaming/text-turn"]), ["streaming/text-turn"]);
     assert_eq!(listed(&["streaming/text-turn@abort"]), ["streaming/text-turn@abort"]);
     let both = listed(&["streaming/text-turn", "--preambles"]);
@@ -94,12 +97,6 @@ fn globs_select_cases_with_and_without_preambles() {
 /// Each case is run three times: alone, and behind what sums up the other preambles.
 #[test]
 fn few_preambles_sum_up_the_others() {
-    let listed = |protocol: &str, arguments: &[&str]| {
-        let (code, shown) = run(&[&["run", protocol, "--list"], arguments].concat());
-        assert_eq!(code, Some(0), "{shown}");
-        let ids = shown.lines().filter_map(|line| line.split_whitespace().find(|word| word.contains('/')));
-        ids.map(str::to_owned).collect::<Vec<_>>()
-    };
     let behind = |ids: &[String], name: &str| ids.iter().filter(|id| id.ends_with(name)).count();
     for protocol in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
         let (alone, all) = (listed(protocol, &[]), listed(protocol, &["--preambles=few"]));
