@@ -18,6 +18,7 @@ use super::{
     Bundle, ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
     ServerRequest, overlay,
 };
+use crate::shortage;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
@@ -144,6 +145,7 @@ fn compile_with(
     dialect: Option<&str>,
     overlays: &[Document],
 ) -> Result<Protocol, Diagnostics> {
+    shortage::look_at_once();
     let mut document = (*api.value).clone();
     if !document["asyncapi"].as_str().is_some_and(|version| version.starts_with("3.")) {
         return Err(Diagnostic::new("not an AsyncAPI 3 document")
@@ -164,6 +166,7 @@ fn compile_with(
         Some(extension) if api.is_shipped() => Some(extension.take()),
         extension => extension.cloned(),
     };
+    shortage::look_at_once();
     let mut errors = Diagnostics::default();
     if !api.is_shipped() {
         check_asyncapi(&document, api, &mut errors);

@@ -23,7 +23,6 @@ pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
     let files = embedded_files(&protocol.name).into_iter();
     let mut cases: Vec<LoadedCase> = Vec::new();
     for (path, text) in files {
-        shortage::look_at_once();
         let Shipped { document, lines } = Shipped::new(&format!("scenarios/{path}"), text)?;
         if protocol.is_shipped && document.is_shipped() {
             cases.extend(checked(document, &lines, protocol)?);
@@ -42,6 +41,7 @@ fn checked(document: Document, lines: &[usize], protocol: &Protocol) -> Result<V
     let mut errors = Diagnostics::default();
     let mut cases = Vec::new();
     for (index, mut case) in file.cases.into_iter().enumerate() {
+        shortage::look_at_once();
         let pointer = format!("/cases/{index}");
         case.needs = needs(&case, protocol);
         let id = format!("{}/{}", file.family, case.name);
@@ -126,6 +126,7 @@ fn collect(
         };
         let document = Arc::new(document);
         for (index, mut case) in file.cases.into_iter().enumerate() {
+            shortage::look_at_once();
             let pointer = format!("/cases/{index}");
             let id = format!("{}/{}", file.family, case.name);
             if cases.iter().any(|known| known.id == id) {

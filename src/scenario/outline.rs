@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{LoadedCase, embedded};
 use crate::protocol::Protocol;
+use crate::shortage;
 use crate::source::Diagnostics;
 
 /// Of each protocol, the outlines of its cases, which `build.rs` has read.
@@ -66,6 +67,7 @@ impl From<&LoadedCase> for Outline {
 /// # Errors
 /// As [`embedded`], for a protocol that was patched: then the cases are checked against it.
 pub fn outlines(protocol: &Protocol) -> Result<Vec<Outline>, Diagnostics> {
+    shortage::look_at_once();
     let file = OUTLINES.get_file(Path::new(&protocol.name)).filter(|_| protocol.is_shipped);
     if let Some(outlines) = file.and_then(|file| serde_json::from_slice(file.contents()).ok()) {
         return Ok(outlines);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Diagnostics, Document};
+use crate::shortage;
 
 static SHIPPED: Dir<'_> = include_dir!("$OUT_DIR/shipped");
 
@@ -31,6 +32,7 @@ impl Shipped {
     /// # Errors
     /// As [`Document::parse`].
     pub fn new(path: &str, text: &'static str) -> Result<Self, Diagnostics> {
+        shortage::look_at_once();
         let known =
             SHIPPED.get_file(Path::new(path)).map(|file| serde_json::from_slice::<Known>(file.contents()));
         Ok(match known {
