@@ -17,15 +17,17 @@ use crate::scenario::LoadedCase;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Preambles {
     /// Run each case also behind each preamble of its suite, after a denial, in a later turn and so on: `abort/idle@denial`. With N,
-    /// behind N of them only, which the seed chooses for each case; with `few`, behind those that contain others. A glob over cases that
-    /// has an `@` selects such cases without this option: `abort/*@*`.
-    #[arg(long, value_name = "N|few", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
+    /// behind N of them only, which the seed chooses for each case; with `few`, behind those that contain others; with `none`, behind none. A
+    /// glob over cases that has an `@` selects such cases without this option: `abort/*@*`. Default: `few` where `run` has a server of
+    /// yours (`--url`, `--target`) and no cases are selected, else `none`.
+    #[arg(long, value_name = "N|few|none", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
     preambles: Option<Extent>,
 }
 
 /// Behind how many preambles each case is run.
 #[derive(Debug, Clone, Copy)]
 enum Extent {
+    None,
     /// Those that contain others.
     Few,
     Some(NonZeroUsize),
@@ -37,7 +39,10 @@ fn extent(text: &str) -> Result<Extent, String> {
     match text {
         "all" => Ok(Extent::All),
         "few" => Ok(Extent::Few),
-        number => number.parse().map(Extent::Some).map_err(|_| "a number from 1, or `few`".to_owned()),
+        "none" => Ok(Extent::None),
+        number => {
+            number.parse().map(Extent::Some).map_err(|_| "a number from 1, `few`, or `none`".to_owned())
+        }
     }
 }
 
@@ -47,10 +52,13 @@ impl Preambles {
         self.preambles.is_some()
     }
 
-    /// Adds to each suite the cases behind preambles that are asked for.
-    pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64) -> Result<(), Failure> {
+    /// Adds to each suite the cases behind preambles that are asked for. `is_own`: where nothing is said, those behind few, for it is a server
+    /// of the user's that is tried by whole suites; reference servers are known to pass.
+    pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64, is_own: bool) -> Result<(), Failure> {
         let globs = filter.behind()?;
-        if globs.is_empty() && self.preambles.is_none() {
+        let by_default = if is_own && filter.is_empty() { Extent::Few } else { Extent::None };
+        let extent = self.preambles.unwrap_or(by_default);
+        if globs.is_empty() && matches!(extent, Extent::None) {
             return Ok(());
         }
         let named = |id: &str| globs.iter().any(|glob| glob.is_match(id));
@@ -58,11 +66,11 @@ impl Preambles {
         let mut added = false;
         for suite in suites {
             let cases = &suite.cases;
-            let behind = match self.preambles {
-                None => behind(pairs(cases, |_, id| named(id)))?,
-                Some(Extent::Few) => behind(pairs(cases, |preamble, id| contains(preamble) || named(id)))?,
-                Some(Extent::All) => behind(pairs(cases, |_, _| true))?,
-                Some(Extent::Some(most)) => {
+            let behind = match extent {
+                Extent::None => behind(pairs(cases, |_, id| named(id)))?,
+                Extent::Few => behind(pairs(cases, |preamble, id| contains(preamble) || named(id)))?,
+                Extent::All => behind(pairs(cases, |_, _| true))?,
+                Extent::Some(most) => {
                     let drawn = drawn(cases, most, seed);
                     behind(pairs(cases, |_, id| drawn.contains(id) || named(id)))?
                 }
@@ -70,7 +78,7 @@ impl Preambles {
             added |= !behind.is_empty();
             suite.cases.extend(behind);
         }
-        if self.preambles.is_some() && !added {
+        if !added && !matches!(self.preambles, None | Some(Extent::None)) {
             let hint = "a case with `preamble: true` is one, and other cases are run behind it";
             return Err(usage("there is no preamble", hint));
         }

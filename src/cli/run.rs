@@ -170,7 +170,8 @@ impl Run {
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
-        self.preambles.add(&mut suites, &self.filter, self.seed())?;
+        let is_reference = self.server.url.is_none() && chosen.is_none();
+        self.preambles.add(&mut suites, &self.filter, self.seed(), !is_reference)?;
         if suites.len() > 1 {
             self.check_all()?;
         }
@@ -188,7 +189,6 @@ impl Run {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
         let name = if all { "frameproof" } else { &suites[0].protocol.name };
-        let is_reference = self.server.url.is_none() && chosen.is_none();
         if is_reference {
             // A case mostly waits for what must not come; several suites at the same time keep the processor busy sooner.
             self.jobs = self.jobs.or(Some(Jobs(if all { 16 } else { 32 })));
@@ -304,7 +304,7 @@ impl Run {
                 Err(_) => return,
             },
         };
-        let cases = cases.iter().chain(&shipped);
+        let cases = cases.iter().chain(&shipped).filter(|case| case.preamble.is_none());
         // Which cases are run behind which preambles differs from run to run.
         let is_about_preambles = baseline.is_about_preambles();
         let preambles = cases.clone().filter(|case| is_about_preambles && case.case.beginning.is_preamble);

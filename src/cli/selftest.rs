@@ -113,7 +113,7 @@ impl Selftest {
         }
         let mut filter = Filter { case: self.case.clone(), ..Filter::default() };
         let mut suites = self.source.suites(&mut filter)?;
-        self.preambles.add(&mut suites, &filter, self.seed)?;
+        self.preambles.add(&mut suites, &filter, self.seed, false)?;
         if let Some(Tried { chosen: Some(chosen), .. }) = &own {
             chosen.tools(&mut suites)?;
         }

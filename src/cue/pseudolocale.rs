@@ -18,6 +18,8 @@ use crate::text::json_escape;
 const FILLER: char = '`';
 /// Characters that a long text has at least, all pieces of what is said at a time together.
 const LONG: usize = 3_000;
+/// Characters of a client's text that are shown as others.
+const BEGINNING: usize = 1_000;
 
 /// What the letters of texts become. Characters of one byte become some of two, three and four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,7 +143,7 @@ impl Pseudolocale {
         for field in &self.fields {
             if let Some(Value::String(text)) = shown.pointer_mut(field) {
                 let letters = text.chars().count();
-                *text = around_cues(text, |part| self.other_text(part, letters), str::to_owned);
+                *text = around_cues(text, |part| self.other_beginning(part, letters), str::to_owned);
             }
         }
         // A cue has no character that JSON escapes.
@@ -160,6 +162,13 @@ impl Pseudolocale {
         for text in texts {
             *text = outside_blanks(text, |part| self.other_text(part, letters));
         }
+    }
+
+    /// What a client says, in other letters. Of a long text only the beginning: it must not become a message that is too long.
+    fn other_beginning(&self, text: &str, letters: usize) -> String {
+        let end = text.char_indices().nth(BEGINNING).map_or(text.len(), |(at, _)| at);
+        let (beginning, rest) = text.split_at(end);
+        self.other_text(beginning, letters) + rest
     }
 
     /// A text of so many letters, or a part of it, in other letters.

@@ -36,12 +36,17 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
+/// Characters of a string beyond which only what must be escaped is: a long text must not become a message that is too long.
+const ESCAPED: usize = 1_000;
+
 /// A string whose first letter is escaped, as are slashes and what is not ASCII.
 fn escape(string: &str, text: &mut String) {
     text.push('"');
     for (index, c) in string.chars().enumerate() {
         match c {
-            '"' | '\\' | '/' => text.extend(['\\', c]),
+            '"' | '\\' => text.extend(['\\', c]),
+            c if index > ESCAPED && !c.is_control() => text.push(c),
+            '/' => text.extend(['\\', c]),
             c if index > 0 && (' '..='~').contains(&c) => text.push(c),
             c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04X}"))),
         }
@@ -79,6 +84,12 @@ mod tests {
             let read: Value = serde_json::from_str(&respelled(&value)).expect("JSON");
             prop_assert_eq!(read, value);
         }
+    }
+
+    #[test]
+    fn a_long_text_is_not_much_longer() {
+        let text = "é/😀".repeat(100_000);
+        assert!(respelled(&json!(text)).len() < text.len() + 12 * super::ESCAPED);
     }
 
     #[test]

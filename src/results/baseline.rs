@@ -38,7 +38,8 @@ pub struct BaselineFile {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineEntry {
-    /// A glob over case ids (`abort/*`): failures of other cases are not excused. Default: any case.
+    /// A glob over case ids (`abort/*`): failures of other cases are not excused. A case that it names is meant behind preambles
+    /// (`abort/idle@history`), too. Default: any case.
     #[serde(default)]
     pub case: Option<String>,
     /// A glob over requirement ids (`MC-ABT-*`) or case ids (`abort/*`). Default: whatever the failure breaks.
@@ -131,7 +132,9 @@ impl Entry {
     }
 
     fn fits(&self, failure: &Failure, case: Option<&str>) -> bool {
-        let is_case = |glob: &Pattern| case.is_some_and(|case| glob.is_match(case));
+        let is_case = |glob: &Pattern| {
+            case.is_some_and(|case| glob.is_match(case) || glob.is_match(case_id::without_preamble(case)))
+        };
         let breaks = |glob: &Pattern| failure.requirements.iter().any(|id| glob.is_match(id));
         let of_case = (case.is_none() && self.glob.is_some()) || self.case.as_ref().is_none_or(is_case);
         let named = self.glob.as_ref().is_none_or(|glob| is_case(glob) || breaks(glob));
@@ -190,8 +193,9 @@ impl Baseline {
 
     /// The entries that may be about a case, in the order of the file.
     fn about(&self, case: &str) -> Vec<usize> {
-        let mut found: Vec<usize> = self.of_case.get(case).into_iter().flatten().copied().collect();
-        found.extend(&self.of_any);
+        let names = BTreeSet::from([case, case_id::without_preamble(case)]);
+        let named = names.into_iter().filter_map(|name| self.of_case.get(name));
+        let mut found: Vec<usize> = named.flatten().chain(&self.of_any).copied().collect();
         found.sort_unstable();
         found
     }
@@ -351,6 +355,24 @@ mod tests {
                 [excused],
                 "{case} {id} {message} {today}"
             );
+        }
+    }
+
+    #[test]
+    fn a_case_that_is_named_is_excused_behind_preambles_too() {
+        let text = |case: &str| format!("known:\n  - {{ case: '{case}', match: A-1, reason: r }}\n");
+        for (named, case, excused) in [
+            ("f/c", "f/c", true),
+            ("f/c", "f/c@history", true),
+            ("f/c*", "f/c@history", true),
+            ("f/[c]", "f/c@history", true),
+            ("f/c@history", "f/c@history", true),
+            ("f/c@history", "f/c", false),
+            ("f/c@history", "f/c@variety", false),
+            ("f/c", "f/cd@history", false),
+        ] {
+            let baseline = read(&text(named), "2030-01-01").expect("valid");
+            assert_eq!(excuses(&baseline, case, &[failure("A-1", "m")]), [excused], "{named} {case}");
         }
     }
 

@@ -195,7 +195,7 @@ fn a_protocol_that_ships_can_be_copied() {
         shown.lines().filter(|line| line.contains('/')).count()
     };
     assert_eq!(
-        cases(&["run", "--list", "--config", "frameproof.toml"]),
+        cases(&["run", "--list", "--config", "frameproof.toml", "--preambles=none"]),
         cases(&["run", "codelab", "--list"])
     );
     let (code, shown) = run(folder.path(), &["run", "streaming/*"]);

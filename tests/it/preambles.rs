@@ -94,12 +94,18 @@ fn globs_select_cases_with_and_without_preambles() {
     assert!(shown.contains("no case of") && shown.contains("`streaming/text-turn@denail`"), "{shown}");
 }
 
-/// Each case is run three times: alone, and behind what sums up the other preambles.
+/// A server of one's own gets every case of a whole suite three times, alone and behind what sums up the other preambles; reference
+/// servers, which are known to pass, once.
 #[test]
 fn few_preambles_sum_up_the_others() {
     let behind = |ids: &[String], name: &str| ids.iter().filter(|id| id.ends_with(name)).count();
+    let own = ["--url", "ws://127.0.0.1:1/ws"];
+    let with = |arguments: &[&'static str]| [&own[..], arguments].concat();
     for protocol in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
         let (alone, all) = (listed(protocol, &[]), listed(protocol, &["--preambles=few"]));
+        assert_eq!(listed(protocol, &own), all);
+        assert_eq!(listed(protocol, &with(&["--preambles=none"])), alone);
+        assert_eq!(listed(protocol, &with(&["preambles/history"])), ["preambles/history"]);
         let (history, variety) = (behind(&all, "@history"), behind(&all, "@variety"));
         assert_eq!(all.len(), alone.len() + history + variety, "{protocol}");
         assert!(

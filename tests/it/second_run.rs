@@ -25,17 +25,18 @@ fn tinyvex_passes_when_its_cases_are_repeated() {
     assert_eq!(code, Some(0), "{shown}");
 }
 
-/// Twice in a row, and then twice at once.
+/// Twice in a row, the first time behind preambles as well, and then twice at once.
 fn again_and_again(protocol: &str) {
     let server = Served::start(&[protocol]);
     let folder = tempfile::tempdir().expect("a folder");
-    for round in ["first", "second"] {
-        let (code, shown) = run(folder.path(), protocol, &server.url, &[]);
+    let alone = ["--preambles=none"];
+    for (round, more) in [("first", &[][..]), ("second", &alone)] {
+        let (code, shown) = run(folder.path(), protocol, &server.url, more);
         assert_eq!(code, Some(0), "{protocol}, {round} run\n{shown}");
     }
     let at_once = std::thread::scope(|scope| {
-        let other = scope.spawn(|| run(folder.path(), protocol, &server.url, &[]));
-        [run(folder.path(), protocol, &server.url, &[]), other.join().expect("the other run")]
+        let other = scope.spawn(|| run(folder.path(), protocol, &server.url, &alone));
+        [run(folder.path(), protocol, &server.url, &alone), other.join().expect("the other run")]
     });
     for (code, shown) in at_once {
         assert_eq!(code, Some(0), "{protocol}, at once\n{shown}");

@@ -1,8 +1,10 @@
 //! A baseline as a run writes it.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use super::BaselineEntry;
+use crate::results::case_id;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::text::safe;
@@ -23,6 +25,7 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
         }
         known.append(&mut of_case);
     }
+    let known = without_behind(known);
     let mut text = String::from(
         "# Known failures: they do not fail the run. An entry that no longer fails does: remove it then.\n",
     );
@@ -48,6 +51,25 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
         }
     }
     text + "\n"
+}
+
+/// Without the entries about a case behind a preamble that one about the case alone excuses as well.
+fn without_behind(known: Vec<BaselineEntry>) -> Vec<BaselineEntry> {
+    let excuses = |alone: &BaselineEntry, behind: &BaselineEntry| {
+        alone.pattern == behind.pattern
+            && behind.message.contains(&alone.message)
+            && alone.count >= behind.count
+    };
+    let case = |entry: &BaselineEntry| entry.case.clone().unwrap_or_default();
+    let mut alone: HashMap<String, Vec<&BaselineEntry>> = HashMap::new();
+    known.iter().for_each(|entry| alone.entry(case(entry)).or_default().push(entry));
+    let is_excused = |entry: &&BaselineEntry| {
+        let case = case(entry);
+        let without = case_id::without_preamble(&case);
+        let entries = alone.get(without).filter(|_| without != case);
+        entries.is_some_and(|entries| entries.iter().any(|alone| excuses(alone, entry)))
+    };
+    known.iter().filter(|entry| !is_excused(entry)).cloned().collect()
 }
 
 /// Adds a failure to what is known of its case: as an entry of its own, or to the count of one that fits it.
@@ -169,6 +191,27 @@ mod tests {
         let baseline = read(&text, "2030-01-01").expect("valid");
         assert_eq!(baseline.entries.len(), 1, "{text}");
         assert!(text.contains("# Not listed, because they were not run: 1."), "{text}");
+    }
+
+    #[test]
+    fn a_case_behind_a_preamble_that_fails_as_it_does_alone_needs_no_entry() {
+        let late = failure("A-1", "came after the run was closed");
+        let reports = [
+            report("f/c@history", vec![late.clone()]),
+            report("f/c", vec![late.clone()]),
+            report("f/c@variety", vec![late.clone(), failure("B-1", "nothing came")]),
+            report("f/d@history", vec![late.clone(), late.clone()]),
+            report("f/d", vec![late.clone()]),
+        ];
+        let text = write(&reports, false);
+        let baseline = read(&text, "2030-01-01").expect("valid");
+        let cases: Vec<&str> =
+            baseline.entries.iter().filter_map(|entry| entry.known.case.as_deref()).collect();
+        assert_eq!(cases, ["f/c", "f/c@variety", "f/d@history", "f/d"], "{text}");
+        for report in &reports {
+            let excused = excuses(&baseline, &report.case, &report.failures);
+            assert!(excused.iter().all(|one| *one), "{}: {text}", report.case);
+        }
     }
 
     #[test]

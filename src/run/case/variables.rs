@@ -194,7 +194,9 @@ impl Variables {
         let cue = words.map_or_else(String::new, |words| words.text.repeat(words.times.into())) + &cue;
         scope.note_marker(&cue);
         if steps.iter().any(|step| step.hang.is_some()) {
-            scope.cx.hangs.sends(&cue);
+            // The model is asked with what the server is shown.
+            let shown = case.case.beginning.pseudolocale.as_ref().map(|locale| locale.apply(&cue));
+            scope.cx.hangs.sends(shown.as_ref().unwrap_or(&cue));
         }
         Some(Value::String(cue))
     }
