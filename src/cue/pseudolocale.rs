@@ -20,6 +20,8 @@ const FILLER: char = '`';
 const LONG: usize = 3_000;
 /// Characters of a client's text that are shown as others.
 const BEGINNING: usize = 1_000;
+/// A text of more characters is there for its length, and stays: it must not become a message that is too long.
+const HUGE: usize = 100_000;
 
 /// What the letters of texts become. Characters of one byte become some of two, three and four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -158,7 +160,10 @@ impl Pseudolocale {
 
     fn disguise(&self, step: &mut Step) {
         let texts = texts(step, &self.except);
-        let letters = texts.iter().map(|text| text.chars().count()).sum();
+        let letters: usize = texts.iter().map(|text| text.chars().count()).sum();
+        if letters > HUGE {
+            return;
+        }
         for text in texts {
             *text = outside_blanks(text, |part| self.other_text(part, letters));
         }

@@ -2,6 +2,7 @@
 //! What people write is in [`super::file`], the way from there to here in `compile.rs`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -16,6 +17,9 @@ use crate::protocol::extension::Join;
 use crate::protocol::script::TurnStep;
 use crate::protocol::{Answer, Protocol};
 use crate::source::schema::Schema;
+
+/// Steps in their order. A case behind a preamble shares them with the case alone.
+pub type Steps = Vec<Arc<Step>>;
 
 /// A case.
 #[derive(Debug, Clone)]
@@ -41,7 +45,7 @@ pub struct Case {
     /// What may be before it, and what it may be before.
     pub beginning: Beginning,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 /// How often a case is run.
@@ -158,7 +162,7 @@ pub enum Verb {
     /// Steps, as a unit.
     Steps(Group),
     /// Lists of steps, side by side.
-    Parallel(Vec<Vec<Step>>),
+    Parallel(Vec<Steps>),
 }
 
 /// `open`.
@@ -420,7 +424,7 @@ pub struct Unchanged {
     /// The client that looks at the state.
     pub by: Option<String>,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 /// `repeat`.
@@ -431,7 +435,7 @@ pub struct Repeat {
     /// How often at most.
     pub most: u32,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 /// `steps`.
@@ -440,7 +444,7 @@ pub struct Group {
     /// Template variables, for these steps only.
     pub vars: IndexMap<String, Value>,
     /// They are done one after another.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 /// A JSON Schema of a step.
@@ -616,6 +620,6 @@ impl Verb {
             Self::Parallel(branches) => (&[][..], &branches[..]),
             _ => (&[][..], &[][..]),
         };
-        one.iter().chain(many.iter().flatten())
+        one.iter().chain(many.iter().flatten()).map(AsRef::as_ref)
     }
 }

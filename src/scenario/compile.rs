@@ -2,6 +2,7 @@
 //! stand for lengths of time, bytes and schemas are read once, here. What is wrong is told with its place in the case.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::case::{
     Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Group, Joined,
     Leniency, Never, Open, Opening, Rejected, Relation, Repeat, Rounds, Selected, SendBinary, SendMessage,
-    SendText, Step, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
+    SendText, Step, Steps, Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
@@ -51,7 +52,9 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
     };
     let steps = given.steps.into_iter().enumerate();
     let whole = steps.filter(|(index, step)| step.verbs().len() == 1 || !gaps.steps.contains(index));
-    let steps = whole.filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}"))).collect();
+    let steps = whole
+        .filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}")).map(Arc::new))
+        .collect();
     let linger = compiler.linger(given.linger);
     let case = Case {
         title: given.title,
@@ -93,9 +96,9 @@ impl Compiler<'_> {
         self.mistakes.push(Mistake { at, part, message: message.into(), hint: hint.into() });
     }
 
-    fn steps(&mut self, given: Vec<file::Step>, at: &str) -> Vec<Step> {
+    fn steps(&mut self, given: Vec<file::Step>, at: &str) -> Steps {
         let steps = given.into_iter().enumerate();
-        steps.filter_map(|(index, step)| self.step(step, &format!("{at}/{index}"))).collect()
+        steps.filter_map(|(index, step)| self.step(step, &format!("{at}/{index}")).map(Arc::new)).collect()
     }
 
     fn step(&mut self, mut given: file::Step, at: &str) -> Option<Step> {

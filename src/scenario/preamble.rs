@@ -80,7 +80,7 @@ impl LoadedCase {
             _ => None,
         };
         let replaced = usize::from(leaves.is_none());
-        case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves));
+        case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves.map(Arc::new)));
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);

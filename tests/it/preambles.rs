@@ -155,6 +155,19 @@ fn a_baseline_may_be_about_cases_behind_preambles() {
     assert!(told("streaming/text-trun@history").contains("did you mean `streaming/text-turn@history`?"));
 }
 
+/// What fails in a preamble fails once, and not before each case behind it.
+#[test]
+fn nothing_is_run_behind_a_preamble_that_fails() {
+    let behind = ["run", "minicodex", "streaming/*@denial", "--fault", "executes-denied"];
+    let (code, shown) = run(&behind);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL streaming/text-turn@denial"), "{shown}");
+    let (code, shown) = run(&[&behind[..], &["preambles/denial"]].concat());
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL preambles/denial") && shown.contains(", 1 failed, "), "{shown}");
+    assert!(shown.contains("`preambles/denial` fails, and nothing is judged behind it"), "{shown}");
+}
+
 /// What is wrong with preambles is told with its place.
 #[test]
 fn mistakes_in_preambles_are_errors() {

@@ -7,7 +7,7 @@ use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::variables::Scope;
-use crate::scenario::case::{Step, Upgrade};
+use crate::scenario::case::Upgrade;
 use crate::trace::Payload;
 use crate::wire::{ConnectError, Endpoint, LinkMode};
 
@@ -33,7 +33,7 @@ impl Interpreter<'_> {
             self.conns.sessions.set_id(&session, id);
         }
         let endpoint = altered(endpoint.with_defaults(defaults), upgrade);
-        let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
+        let is_raw = self.cx.loaded.case.steps.iter().any(|step| step.is_raw());
         let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
         let connected = self.conns.connect(name, session, &endpoint, mode).await;
         let is_unanswered = matches!(connected, Err(ConnectError::Unanswered(_)));

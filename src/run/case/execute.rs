@@ -13,7 +13,6 @@ use crate::run::case::verbs::connection::NO_RESTART;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::scenario::LoadedCase;
-use crate::scenario::case::Step;
 
 /// Why a case that watches the server's memory is left out.
 const NO_MEMORY: &str =
@@ -23,7 +22,7 @@ const MAX_SWEEP: u32 = 200;
 
 /// Why a case cannot be run against a server that is not ours to start, whatever it says.
 pub(crate) fn not_applicable_reason(loaded: &LoadedCase) -> Option<&'static str> {
-    if loaded.case.steps.iter().any(Step::restarts) {
+    if loaded.case.steps.iter().any(|step| step.restarts()) {
         Some(NO_RESTART)
     } else {
         loaded.case.rounds.max_growth.map(|_| NO_MEMORY)
@@ -138,7 +137,7 @@ fn memory_growth(grown: u64, most: u32, times: u32) -> Failure {
 
 async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
     let loaded = interpreter.cx.loaded;
-    if interpreter.cx.server.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
+    if interpreter.cx.server.restarter.is_none() && loaded.case.steps.iter().any(|step| step.restarts()) {
         return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
     }
     interpreter.has_prompts()?;

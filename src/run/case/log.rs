@@ -15,7 +15,6 @@ use crate::run::case::context::CaseContext;
 use crate::run::case::holding::{BLOCK, Bound, Holding, Share};
 use crate::run::case::outcome::CaseRecord;
 use crate::run::options::{Limits, Retention};
-use crate::scenario::case::Step;
 use crate::text::beginning;
 use crate::trace::{Direction, End, Event, Payload};
 
@@ -109,7 +108,7 @@ pub(crate) struct ReceivedText {
 
 impl CaseLog {
     pub fn new(cx: &CaseContext<'_>) -> Self {
-        let looks_back = cx.loaded.case.steps.iter().any(Step::looks_back);
+        let looks_back = cx.loaded.case.steps.iter().any(|step| step.looks_back());
         let holding = Holding::default();
         Self {
             case: cx.loaded.id.as_str().into(),

@@ -1,14 +1,16 @@
 //! Steps: one after the other, each with what its verb needs to know of it.
 
+use std::sync::Arc;
+
 use crate::protocol::ReadingName;
 use crate::run::case::client::Reading;
 use crate::run::case::context::{StepContext, StepScope, Tolerance};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::scenario::case::{Group, Leniency, Restart, Step, Verb};
+use crate::scenario::case::{Group, Leniency, Restart, Step, Steps, Verb};
 
 impl Interpreter<'_> {
     /// Does steps one after the other.
-    pub(crate) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Abort> {
+    pub(crate) async fn steps(&mut self, steps: &[Arc<Step>], at: &str) -> Result<(), Abort> {
         for (index, step) in steps.iter().enumerate() {
             let place = format!("{at}/{index}");
             Box::pin(self.run_step(step, &place)).await?;
@@ -115,8 +117,8 @@ impl Interpreter<'_> {
     }
 
     /// Takes the branches' steps in turn: first steps first, so that sends go out back to back.
-    async fn parallel(&mut self, branches: &[Vec<Step>], cx: &StepScope<'_>) -> Result<(), Abort> {
-        let longest = branches.iter().map(Vec::len).max().unwrap_or(0);
+    async fn parallel(&mut self, branches: &[Steps], cx: &StepScope<'_>) -> Result<(), Abort> {
+        let longest = branches.iter().map(Steps::len).max().unwrap_or(0);
         for index in 0..longest {
             for (number, branch) in branches.iter().enumerate() {
                 if let Some(step) = branch.get(index) {

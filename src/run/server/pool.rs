@@ -17,7 +17,6 @@ use crate::run::server::handle::ServerHandle;
 use crate::run::server::lease::{FruitlessWaits, Lease};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
-use crate::scenario::case::Step;
 use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line};
 use crate::wire::{ConnectError, Endpoint, Link, LinkMode};
 
@@ -288,7 +287,7 @@ impl ServerPool {
 
     fn needs_own(&self, case: &LoadedCase) -> bool {
         // A server that is restarted is the case's own: others would lose their connections.
-        let restarts = case.case.steps.iter().any(Step::restarts);
+        let restarts = case.case.steps.iter().any(|step| step.restarts());
         match &self.target {
             Target::Url { .. } => false,
             Target::Reference { .. } => restarts,

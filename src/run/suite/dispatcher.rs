@@ -16,6 +16,7 @@ use crate::run::suite::attempt::{Attempted, SuiteContext, run_attempts};
 use crate::run::suite::held::{Circumstances, HeldCases, Key, Reason};
 use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::pace::Pace;
+use crate::run::suite::preambles::Preambles;
 use crate::run::suite::report::{panicked, report};
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
@@ -52,6 +53,7 @@ pub(crate) struct Dispatcher<'s> {
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
     held: HeldCases,
+    preambles: Preambles,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -81,6 +83,7 @@ impl<'s> Dispatcher<'s> {
         jobs: usize,
     ) -> Self {
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
+        let preambles = Preambles::of(cases);
         let cases = cases.iter().map(|case| Arc::new(case.clone()));
         let (own, common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
         let rounds = 0..shared.run.options.attempts.repeat.max(1);
@@ -104,6 +107,7 @@ impl<'s> Dispatcher<'s> {
             running: HashMap::new(),
             short: ShortDeadlines::default(),
             held: HeldCases::new(strict),
+            preambles,
             stopped: None,
             server_is_mute: false,
         }
@@ -169,7 +173,11 @@ impl<'s> Dispatcher<'s> {
 
     fn may_begin(&self) -> bool {
         let fits = |next: &Arc<LoadedCase>| {
-            self.running.values().all(|one| self.shared.pool.are_compatible(&one.case, next))
+            let is_preamble =
+                |one: &Running| next.preamble.as_ref().is_some_and(|before| before.id == one.case.id);
+            let mut running = self.running.values();
+            // Whether its preamble fails by itself has to be known.
+            running.all(|one| self.shared.pool.are_compatible(&one.case, next) && !is_preamble(one))
         };
         self.stopped.is_none()
             && !self.server_is_mute
@@ -193,7 +201,12 @@ impl<'s> Dispatcher<'s> {
     fn start(&mut self, (case, round): QueuedCase) {
         // A run that ends with the first failure ends with the one that is found first.
         let in_order = self.shared.run.options.attempts.fail_fast.is_none();
-        self.reports.begin(&(case.id.clone(), round), in_order);
+        let key = (case.id.clone(), round);
+        self.reports.begin(&key, in_order);
+        if let Some(why) = self.preambles.why_not_behind(&case) {
+            let report = not_applicable(why, &case, &self.shared);
+            return self.enter(&key, report);
+        }
         let is_short = self.short.is_on();
         let jobs = if self.held.is_urgent() { 1 } else { self.pace.now() };
         let task =
@@ -313,6 +326,7 @@ impl<'s> Dispatcher<'s> {
 
     /// Enters a report that stands, and draws the conclusions for the others.
     fn enter(&mut self, key: &Key, report: CaseReport) {
+        self.preambles.note(&report);
         self.reports.enter(key, report);
         let run = &self.shared.run;
         self.short.begin(&self.reports.causes, run);
@@ -380,13 +394,18 @@ fn is_proof(failure: &Failure, protocol: &Protocol) -> bool {
 fn not_run(causes: &FailureGroups, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
     let began = shared.start.elapsed().as_secs_f64();
     let unfit = not_applicable_reason(case).filter(|_| !shared.pool.is_ours());
-    let (outcome, verdict) = match unfit {
-        Some(why) => (CaseOutcome::of(CaseEnd::NotApplicable(why.to_owned())), Verdict::NotApplicable),
-        None => {
-            let outcome = causes.not_run(&shared.run.activity, &shared.run.options);
-            let verdict = outcome.end.verdict().unwrap_or(Verdict::Failed);
-            (outcome, verdict)
-        }
-    };
+    if let Some(why) = unfit {
+        return not_applicable(why.to_owned(), case, shared);
+    }
+    let outcome = causes.not_run(&shared.run.activity, &shared.run.options);
+    let verdict = outcome.end.verdict().unwrap_or(Verdict::Failed);
     report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)
+}
+
+/// The report of a case that is not run, for a reason that is no capability.
+fn not_applicable(why: String, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
+    let began = shared.start.elapsed().as_secs_f64();
+    let outcome = CaseOutcome::of(CaseEnd::NotApplicable(why));
+    let report = report(case, outcome, Verdict::NotApplicable, Vec::new(), began, 0.0, &shared.run);
+    CaseReport { unoffered: Vec::new(), ..report }
 }

@@ -5,6 +5,7 @@ pub(crate) mod dispatcher;
 pub(crate) mod held;
 pub(crate) mod interrupt;
 pub(crate) mod pace;
+pub(crate) mod preambles;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod short_deadlines;

@@ -15,14 +15,12 @@ pub(super) fn look(linter: &mut Linter<'_>) {
 }
 
 /// The requirements that steps can be held against the server by; `None`: one of them takes those of its case.
-fn blamed<'s>(protocol: &'s Protocol, steps: &'s [Step]) -> Option<BTreeSet<&'s str>> {
+fn blamed<'s>(protocol: &'s Protocol, steps: impl Iterator<Item = &'s Step>) -> Option<BTreeSet<&'s str>> {
     let mut ids: BTreeSet<&str> = BTreeSet::new();
     for step in steps {
         let own = &step.common.covers;
         ids.extend(own.iter().map(String::as_str));
-        for inner in step.verb.inner() {
-            ids.extend(blamed(protocol, std::slice::from_ref(inner))?);
-        }
+        ids.extend(blamed(protocol, step.verb.inner())?);
         if !own.is_empty() {
             continue;
         }
@@ -52,7 +50,7 @@ fn absent<'s>(protocol: &'s Protocol, names: &'s [String]) -> Vec<&'s str> {
 
 fn undecided(linter: &mut Linter<'_>) {
     let (protocol, case) = (linter.protocol, &linter.case.case);
-    let Some(ids) = blamed(protocol, &case.steps) else { return };
+    let Some(ids) = blamed(protocol, case.steps.iter().map(AsRef::as_ref)) else { return };
     let lost: Vec<usize> = (0..case.covers.len())
         .filter(|index| {
             let id = case.covers[*index].as_str();

@@ -9,6 +9,7 @@ mod shared;
 mod vacuous;
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::LoadedCase;
 use super::case::{Step, Verb};
@@ -135,7 +136,7 @@ impl Linter<'_> {
     }
 
     /// Looks at a list of steps, and at those within them.
-    fn list(&mut self, steps: &[Step], at: &str) {
+    fn list(&mut self, steps: &[Arc<Step>], at: &str) {
         let (all, places): (Vec<_>, Vec<_>) = ungroup(steps, at).into_iter().unzip();
         refused::look(self, &all, &places);
         for (index, (step, place)) in all.iter().zip(&places).enumerate() {
@@ -161,14 +162,14 @@ impl Linter<'_> {
 }
 
 /// The steps in the order in which they are done, each group in front of its own, and their places.
-fn ungroup<'s>(steps: &'s [Step], at: &str) -> Vec<(&'s Step, String)> {
+fn ungroup<'s>(steps: &'s [Arc<Step>], at: &str) -> Vec<(&'s Step, String)> {
     let placed = steps.iter().enumerate().flat_map(|(index, step)| {
         let place = format!("{at}/{index}");
         let within = match &step.verb {
             Verb::Steps(group) => ungroup(&group.steps, &format!("{place}/steps")),
             _ => Vec::new(),
         };
-        std::iter::once((step, place)).chain(within)
+        std::iter::once((step.as_ref(), place)).chain(within)
     });
     placed.collect()
 }
