@@ -28,7 +28,7 @@ const TOGETHER: Duration = Duration::from_millis(150);
 /// Folders that hold what is made, not what is written.
 const MADE: [&str; 8] = [".git", ".venv", "__pycache__", "dist", "node_modules", "reports", "target", "venv"];
 /// Failed cases that are run first; where more have failed, everything is run.
-const FIRST: usize = 100;
+const FIRST: usize = 300;
 /// Runs that were cut short by a change of the same file, behind which it is not looked at any more: the server itself writes it.
 const OFTEN: u32 = 3;
 

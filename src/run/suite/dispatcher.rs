@@ -16,7 +16,6 @@ use crate::run::suite::attempt::{Attempted, SuiteContext, run_attempts};
 use crate::run::suite::held::{Circumstances, HeldCases, Key, Reason};
 use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::pace::Pace;
-use crate::run::suite::preambles::Preambles;
 use crate::run::suite::report::{panicked, report};
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
@@ -53,7 +52,6 @@ pub(crate) struct Dispatcher<'s> {
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
     held: HeldCases,
-    preambles: Preambles,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -83,7 +81,6 @@ impl<'s> Dispatcher<'s> {
         jobs: usize,
     ) -> Self {
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
-        let preambles = Preambles::of(cases);
         let cases = cases.iter().map(|case| Arc::new(case.clone()));
         let (own, common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
         let rounds = 0..shared.run.options.attempts.repeat.max(1);
@@ -107,7 +104,6 @@ impl<'s> Dispatcher<'s> {
             running: HashMap::new(),
             short: ShortDeadlines::default(),
             held: HeldCases::new(strict),
-            preambles,
             stopped: None,
             server_is_mute: false,
         }
@@ -203,7 +199,7 @@ impl<'s> Dispatcher<'s> {
         let in_order = self.shared.run.options.attempts.fail_fast.is_none();
         let key = (case.id.clone(), round);
         self.reports.begin(&key, in_order);
-        if let Some(why) = self.preambles.why_not_behind(&case) {
+        if let Some(why) = self.reports.preambles.why_not_behind(&case) {
             let report = not_applicable(why, &case, &self.shared);
             return self.enter(&key, report);
         }
@@ -326,7 +322,6 @@ impl<'s> Dispatcher<'s> {
 
     /// Enters a report that stands, and draws the conclusions for the others.
     fn enter(&mut self, key: &Key, report: CaseReport) {
-        self.preambles.note(&report);
         self.reports.enter(key, report);
         let run = &self.shared.run;
         self.short.begin(&self.reports.causes, run);

@@ -5,22 +5,16 @@ use std::collections::HashSet;
 use crate::results::event::{CaseReport, Verdict};
 use crate::scenario::LoadedCase;
 
-/// The preambles of a suite, which are cases of their own.
+/// The cases of a suite that have failed: those among them that are preambles of others.
+#[derive(Debug, Default)]
 pub(crate) struct Preambles {
-    all: HashSet<String>,
     failed: HashSet<String>,
 }
 
 impl Preambles {
-    /// Those of these cases that others are run behind.
-    pub fn of(cases: &[LoadedCase]) -> Self {
-        let all = cases.iter().filter_map(|case| case.preamble.as_ref()).map(|preamble| preamble.id.clone());
-        Self { all: all.collect(), failed: HashSet::new() }
-    }
-
     /// A report stands.
     pub fn note(&mut self, report: &CaseReport) {
-        if report.verdict == Verdict::Failed && self.all.contains(&report.case) {
+        if report.verdict == Verdict::Failed {
             self.failed.insert(report.case.clone());
         }
     }

@@ -7,6 +7,7 @@ use crate::results::kept::weight;
 use crate::results::redact::Secrets;
 use crate::results::summary::SummaryBuilder;
 use crate::run::suite::held::Key;
+use crate::run::suite::preambles::Preambles;
 use crate::run::triage::groups::FailureGroups;
 use crate::run::triage::model_use::CueResults;
 
@@ -19,6 +20,7 @@ const WAITING_BYTES: usize = 16 << 20;
 pub(crate) struct ReportSink<'s> {
     pub secrets: Secrets,
     pub causes: FailureGroups,
+    pub preambles: Preambles,
     pub summary: SummaryBuilder,
     pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
     /// What became of cases that said something which the model was to see.
@@ -43,6 +45,7 @@ impl<'s> ReportSink<'s> {
         Self {
             secrets,
             causes: FailureGroups::default(),
+            preambles: Preambles::default(),
             summary,
             sink,
             cued: CueResults::default(),
@@ -71,6 +74,7 @@ impl<'s> ReportSink<'s> {
     /// Takes the report of a case that has begun.
     pub fn enter(&mut self, key: &Key, report: CaseReport) {
         self.causes.note(&report);
+        self.preambles.note(&report);
         self.begun.remove(key);
         match self.waiting.iter_mut().find(|(known, waits)| known == key && waits.is_none()) {
             Some((_, place)) => {
