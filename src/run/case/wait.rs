@@ -102,11 +102,6 @@ impl Expectation {
         self
     }
 
-    /// It answers the message that was sent, though it need not be what is asked for.
-    pub fn is_answered_by(&self, body: &Value) -> bool {
-        self.echo.as_ref().is_some_and(|(at, sent)| at.get(body) == Some(sent))
-    }
-
     /// It has what is asked for.
     pub fn fits(&self, body: &Value) -> bool {
         self.echo.as_ref().is_none_or(|(at, sent)| answers(body, at, sent))
