@@ -169,6 +169,8 @@ impl Run {
         let files = Files { baseline: self.baseline.as_deref(), ca_file: self.server.ca_file.as_deref() };
         let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(config, chosen.as_ref());
+        // First: what is taken to read it is free again before the suites are there.
+        let baseline = known(self.baseline.as_deref())?;
         let mut suites = self.source.suites(&mut self.filter)?;
         let is_reference = self.server.url.is_none() && chosen.is_none();
         self.preambles.add(&mut suites, &self.filter, self.seed(), !is_reference)?;
@@ -178,7 +180,6 @@ impl Run {
         if let Some(chosen) = &chosen {
             chosen.tools(&mut suites)?;
         }
-        let baseline = known(self.baseline.as_deref())?;
         if let Some(baseline) = &baseline {
             self.report_mistyped(&suites, baseline);
         }
