@@ -60,7 +60,7 @@ fn what_fails_before_the_case_is_shown_in_the_preamble() {
 
 #[test]
 fn every_shipped_suite_passes_behind_its_preambles() {
-    // All of them take a minute: here one case of each family, by its first letter.
+    // All of them take minutes: here the cases with five first letters.
     for name in ["agentloop", "codelab", "codex", "codey", "minicodex", "tinyvex"] {
         let (code, shown) = run(&["run", name, "*/{a,c,n,s,t}*@*", "--strict"]);
         assert_eq!(code, Some(0), "{name}: {shown}");
