@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::config_check::{ConfigCheck, Files};
+use super::preambles::Extent;
 use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
 use crate::input;
@@ -51,6 +52,8 @@ pub(super) struct Config {
     pub fail_fast: Option<std::num::NonZeroUsize>,
     /// How often a failed case is repeated; one that then passes is flaky.
     pub retries: Option<u32>,
+    /// Behind how many preambles whole suites are run: `few` (the default for servers of your own), `none`, `all`, or a number.
+    pub preambles: Option<Extent>,
     /// How often everything is run.
     pub repeat: Option<std::num::NonZeroU32>,
     /// Seed of the random generator.

@@ -3,10 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
 use rustc_hash::FxBuildHasher;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::source::{Filter, Suite};
 use super::{Failure, usage};
@@ -20,13 +23,18 @@ pub(super) struct Preambles {
     /// behind N of them only, which the seed chooses for each case; with `few`, behind those that contain others; with `none`, behind none. A
     /// glob over cases that has an `@` selects such cases without this option: `abort/*@*`. Default: `few` where `run` has a server of
     /// yours (`--url`, `--target`) and no cases are selected, else `none`.
-    #[arg(long, value_name = "N|few|none", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = extent)]
+    #[arg(long, value_name = "N|few|none", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     preambles: Option<Extent>,
+    /// The configuration's, for whole suites.
+    #[arg(skip)]
+    configured: Option<Extent>,
 }
 
 /// Behind how many preambles each case is run.
-#[derive(Debug, Clone, Copy)]
-enum Extent {
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
+pub(super) enum Extent {
     None,
     /// Those that contain others.
     Few,
@@ -34,15 +42,24 @@ enum Extent {
     All,
 }
 
-/// How it is written.
-fn extent(text: &str) -> Result<Extent, String> {
-    match text {
-        "all" => Ok(Extent::All),
-        "few" => Ok(Extent::Few),
-        "none" => Ok(Extent::None),
-        number => {
-            number.parse().map(Extent::Some).map_err(|_| "a number from 1, `few`, or `none`".to_owned())
+impl FromStr for Extent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "few" => Ok(Self::Few),
+            "none" => Ok(Self::None),
+            number => number.parse().map(Self::Some).map_err(|_| "a number from 1, `few`, or `none`".to_owned()),
         }
+    }
+}
+
+impl TryFrom<String> for Extent {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -52,12 +69,18 @@ impl Preambles {
         self.preambles.is_some()
     }
 
+    /// What a configuration says, for runs of whole suites.
+    pub fn configure(&mut self, extent: Option<Extent>) {
+        self.configured = extent;
+    }
+
     /// Adds to each suite the cases behind preambles that are asked for. `is_own`: where nothing is said, those behind few, for it is a server
     /// of the user's that is tried by whole suites; reference servers are known to pass.
     pub fn add(&self, suites: &mut [Suite], filter: &Filter, seed: u64, is_own: bool) -> Result<(), Failure> {
         let globs = filter.behind()?;
-        let by_default = if is_own && filter.is_empty() { Extent::Few } else { Extent::None };
-        let extent = self.preambles.unwrap_or(by_default);
+        let by_default = if is_own { Extent::Few } else { Extent::None };
+        let of_whole = self.configured.unwrap_or(by_default);
+        let extent = self.preambles.unwrap_or(if filter.is_empty() { of_whole } else { Extent::None });
         if globs.is_empty() && matches!(extent, Extent::None) {
             return Ok(());
         }
@@ -79,8 +102,12 @@ impl Preambles {
             suite.cases.extend(behind);
         }
         if !added && !matches!(self.preambles, None | Some(Extent::None)) {
-            let hint = "a case with `preamble: true` is one, and other cases are run behind it";
-            return Err(usage("there is no preamble", hint));
+            let message = match self.preambles {
+                Some(Extent::Few) => "there is no preamble that contains others",
+                _ => "there is no preamble",
+            };
+            let hint = "a case with `preamble: true` is one, and other cases are run behind it; `contains` names others that it sums up";
+            return Err(usage(message, hint));
         }
         Ok(())
     }

@@ -353,6 +353,7 @@ impl Run {
         self.jobs = self.jobs.or(config.jobs);
         self.fail_fast = self.fail_fast.or(config.fail_fast);
         self.retries = self.retries.or(config.retries);
+        self.preambles.configure(config.preambles);
         self.repeat = self.repeat.or(config.repeat);
         self.seed = self.seed.or(config.seed);
         self.strict |= config.strict.unwrap_or(false);

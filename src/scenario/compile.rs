@@ -15,7 +15,7 @@ use super::case::{
 };
 use super::file;
 use super::frame::unhex;
-use super::preamble::Beginning;
+use super::preamble::{Beginning, Further};
 use super::recovery::Gaps;
 use super::template;
 use super::verbs::{VERBS, takes, taking};
@@ -28,6 +28,8 @@ use crate::trace::Direction;
 
 /// How often a loop is done at most, where it does not say.
 const MOST_ROUNDS: u32 = 100;
+/// How long a client waits at most before a message.
+const MOST_THINKING: Duration = Duration::from_secs(10);
 /// How long connections stay open at most when the steps are done.
 const MOST_LINGERING: Duration = Duration::from_secs(60);
 
@@ -55,7 +57,9 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
     let steps = whole
         .filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}")).map(Arc::new))
         .collect();
-    let linger = compiler.linger(given.linger);
+    let further = compiler.further(given.further);
+    let think_time = compiler.at_most(given.think_time, "think-time", MOST_THINKING);
+    let linger = compiler.at_most(given.linger, "linger", MOST_LINGERING);
     let case = Case {
         title: given.title,
         covers: given.covers,
@@ -71,9 +75,12 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
             contains: given.contains,
             not_behind: given.not_behind,
             words: given.words,
+            thoughts: given.thoughts.unwrap_or_default(),
             pseudolocale: given.pseudolocale,
             pipelined: given.pipelined,
             respelled: given.respelled,
+            further,
+            think_time,
             linger,
         },
         steps,
@@ -491,14 +498,21 @@ impl Compiler<'_> {
         }
     }
 
-    /// How long the connections stay open at the end.
-    fn linger(&mut self, text: Option<String>) -> Option<Duration> {
-        let linger = self.time(text, "/linger")?;
-        if linger > MOST_LINGERING {
-            let hint = "what comes so late is seldom waited for";
-            self.mistake("/linger".to_owned(), Part::Value, "`linger` is at most 60s".to_owned(), hint);
+    /// A length of time under a key of the case that has a bound.
+    fn at_most(&mut self, text: Option<String>, key: &str, most: Duration) -> Option<Duration> {
+        let at = format!("/{key}");
+        let time = self.time(text, &at)?;
+        if time > most {
+            let message = format!("`{key}` is at most {}s", most.as_secs());
+            self.mistake(at, Part::Value, message, "each case behind the preamble takes so much longer");
         }
-        Some(linger)
+        Some(time)
+    }
+
+    fn further(&mut self, given: Option<file::Further>) -> Option<Further> {
+        let given = given?;
+        let when = given.when.and_then(|when| self.relation(when, "/further/when"));
+        Some(Further { members: given.members.into_iter().collect(), at: given.at, when })
     }
 
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {

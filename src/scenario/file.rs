@@ -76,6 +76,8 @@ pub struct Case {
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
     pub words: Option<Words>,
+    /// What the model thinks first in each turn of a case behind this preamble, but for turns with thoughts of their own.
+    pub thoughts: Option<Vec<String>>,
     /// The texts of cues as the server is shown them: with other letters, which whoever judges the server does not see.
     pub pseudolocale: Option<Pseudolocale>,
     /// `true`: each message is sent right behind the query of the protocol's barrier, before that is answered.
@@ -84,10 +86,27 @@ pub struct Case {
     /// `true`: each message comes in three frames, its members in reverse order, with white space and escapes that JSON does not need.
     #[serde(default)]
     pub respelled: bool,
+    /// Members that messages have besides those that the document knows.
+    pub further: Option<Further>,
+    /// How long a client waits before messages of the steps (at most 10 seconds, before the first ten): those that do not come right behind
+    /// others. Of a preamble: before those of cases behind it whose turns have no pauses and no slow tools.
+    pub think_time: Option<String>,
     /// How long the connections stay open when the steps are done, for what the server says late (at most one minute).
     pub linger: Option<String>,
     /// The steps.
     pub steps: Vec<Step>,
+}
+
+/// Members that messages of `send` have besides those that the document knows. Members of the same names stay as they are.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Further {
+    /// The members.
+    pub members: IndexMap<String, Value>,
+    /// Where they are added: the objects at these places of a message.
+    pub at: Vec<Pointer>,
+    /// They are added only while this holds: of values that steps have saved. The message stays as it is where one of them is missing.
+    pub when: Option<Assertion>,
 }
 
 /// A text that the user says.

@@ -8,13 +8,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::LoadedCase;
-use super::case::{Common, Cut, Step, Verb};
+use super::case::{Common, Cut, Relation, Step, Verb};
 use super::file::Words;
 use crate::cue::pseudolocale::Pseudolocale;
+use crate::frame::Pointer;
+use crate::protocol::script::TurnStep;
 use crate::results::case_id;
 
 /// Every preamble.
 pub const ANY: &str = "*";
+/// The class of tools that take their time.
+const SLOW: &str = "slow";
 
 /// What may be before a case, and what it may be before.
 #[derive(Debug, Clone, Default)]
@@ -27,14 +31,44 @@ pub struct Beginning {
     pub not_behind: Vec<String>,
     /// What the user says before every cue.
     pub words: Option<Words>,
+    /// What the model thinks first in each turn of a case behind it.
+    pub thoughts: Vec<String>,
     /// The texts of cues as the server is shown them.
     pub pseudolocale: Option<Pseudolocale>,
     /// Each message is sent right behind a query.
     pub pipelined: bool,
     /// Messages are written in another way that JSON and RFC 6455 allow.
     pub respelled: bool,
+    /// Members that messages have besides those that the document knows.
+    pub further: Option<Further>,
+    /// How long clients wait before each message of the case.
+    pub think_time: Option<Duration>,
     /// How long the connections stay open at the end.
     pub linger: Option<Duration>,
+}
+
+/// Members that messages have besides those that the document knows.
+#[derive(Debug, Clone)]
+pub struct Further {
+    /// The members. One that a message has already stays as it is.
+    pub members: serde_json::Map<String, Value>,
+    /// The objects of a message that they are added to.
+    pub at: Vec<Pointer>,
+    /// They are added only while this holds.
+    pub when: Option<Relation>,
+}
+
+impl Further {
+    /// Adds them to a message.
+    pub fn add_to(&self, message: &mut Value) {
+        for place in &self.at {
+            if let Some(Value::Object(object)) = message.pointer_mut(place.as_str()) {
+                for (name, value) in &self.members {
+                    object.entry(name.as_str()).or_insert_with(|| value.clone());
+                }
+            }
+        }
+    }
 }
 
 impl LoadedCase {
@@ -70,6 +104,17 @@ impl LoadedCase {
         has_texts && !texts.iter().any(|text| locale.is_used_in(text))
     }
 
+    /// Whether the model or a tool does something at a time of its own, before which or after which a client may do something.
+    fn keeps_time(&self) -> bool {
+        let turns = self.case.turns.values().chain(&self.case.turn).flatten();
+        turns.into_iter().any(|step| {
+            let takes = step.call.as_ref().is_some_and(|call| {
+                call.get("class").is_some_and(|class| class == SLOW) || call.pointer("/args/ms").is_some()
+            });
+            takes || step.pause_ms.is_some() || step.every_ms.is_some() || step.flood.is_some()
+        })
+    }
+
     /// This case behind a preamble behind which it may stand.
     pub fn behind(&self, preamble: &Arc<Self>) -> Self {
         let before = &preamble.case;
@@ -81,6 +126,9 @@ impl LoadedCase {
         };
         let replaced = usize::from(leaves.is_none());
         case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves.map(Arc::new)));
+        if !before.beginning.thoughts.is_empty() {
+            case.turns.values_mut().chain(&mut case.turn).for_each(|turn| think(turn, &before.beginning.thoughts));
+        }
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);
@@ -89,6 +137,11 @@ impl LoadedCase {
         case.beginning.pseudolocale = before.beginning.pseudolocale.clone().or(case.beginning.pseudolocale);
         case.beginning.pipelined |= before.beginning.pipelined;
         case.beginning.respelled |= before.beginning.respelled;
+        case.beginning.further = before.beginning.further.clone().or(case.beginning.further);
+        // Where what happens takes a time that the case has chosen, a message later may mean another thing.
+        if !self.keeps_time() {
+            case.beginning.think_time = before.beginning.think_time.or(case.beginning.think_time);
+        }
         case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());
         Self { id, case, preamble: Some(Arc::clone(preamble)), ..self.clone() }
@@ -131,6 +184,13 @@ impl LoadedCase {
     /// The file in which a step stands, given by its pointer.
     pub fn file_of(&self, below: &str) -> &str {
         &self.origin(below).0.file
+    }
+}
+
+/// Thoughts before what a turn does otherwise, unless it has some.
+fn think(turn: &mut Vec<TurnStep>, thoughts: &[String]) {
+    if turn.iter().all(|step| step.think.is_none()) {
+        turn.insert(0, TurnStep { think: Some(thoughts.to_vec()), ..TurnStep::default() });
     }
 }
 

@@ -111,6 +111,7 @@ pub(super) fn case(
     for (index, step) in case.steps.iter().enumerate().filter(|(index, step)| is_step(*index, step)) {
         checker.step(step, &format!("{at}/steps/{index}"));
     }
+    checker.further(case, &format!("{at}/further"));
 }
 
 /// Whether a message of the server's is what was meant.
@@ -165,6 +166,18 @@ impl Checker<'_> {
             let place = format!("{at}/pseudolocale/fields/{index}");
             self.error(&place, Part::Value, "a field is a JSON Pointer, which begins with `/`", hint);
         }
+    }
+
+    /// Members that the document does not know. It is looked at last: `when` is about what steps have saved.
+    fn further(&mut self, case: &Case, at: &str) {
+        let Some(further) = &case.further else { return };
+        for (key, is_empty) in [("members", further.members.is_empty()), ("at", further.at.is_empty())] {
+            if is_empty {
+                let hint = "for example `further: { members: { colour: red }, at: [''] }`";
+                self.error(&format!("{at}/{key}"), Part::Value, "without it no message has further members", hint);
+            }
+        }
+        self.templates(&json!(further.when), &format!("{at}/when"));
     }
 
     /// What a preamble does is put before other cases, which have turns of their own.

@@ -246,6 +246,7 @@ jobs = 2
 timeout-scale = 1.5
 quiet-period = '500ms'
 retries = 1
+preambles = 'few'
 seed = 3
 strict = true
 junit = 'junit.xml'

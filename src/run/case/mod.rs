@@ -24,6 +24,7 @@ pub(crate) mod server_ids;
 pub(crate) mod settle;
 pub(crate) mod steps;
 pub(crate) mod teardown;
+pub(crate) mod think_time;
 pub(crate) mod unanswered;
 pub(crate) mod variables;
 pub(crate) mod verbs;

@@ -23,8 +23,10 @@ const FRAGMENTS: usize = 3;
 
 impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
+        self.think(cx).await?;
         for _ in 0..verb.count {
-            let message = self.expand_message(&verb.message, None)?;
+            let mut message = self.expand_message(&verb.message, None)?;
+            self.add_further_members(&mut message, cx);
             self.leave_running(cx.client, verb.abandon);
             if self.is_pipelined(cx.client)? {
                 self.send_behind_query(cx.client, message).await?;
@@ -35,6 +37,20 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Adds members that the document does not know, where the case's preamble says so. Its own steps have found out whether the server
+    /// takes such messages.
+    fn add_further_members(&mut self, message: &mut Value, cx: &StepScope<'_>) {
+        let loaded = self.cx.loaded;
+        let Some(further) = &loaded.case.beginning.further else { return };
+        if loaded.is_in_preamble(cx.at) {
+            return;
+        }
+        let holds = |when| self.relation(when).is_ok_and(|(holds, ..)| holds);
+        if further.when.as_ref().is_none_or(holds) {
+            further.add_to(message);
+        }
+    }
+
     /// Whether what this client sends comes right behind a query, which it can read the answer to.
     fn is_pipelined(&mut self, client: &str) -> Result<bool, Abort> {
         let asks = self.cx.protocol.extension.barrier.as_ref().is_some_and(|barrier| barrier.per().is_none());
@@ -42,6 +58,7 @@ impl Interpreter<'_> {
     }
 
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
+        self.think(cx).await?;
         let text = self.expand(&json!(verb.text), None)?;
         let text = self.cx.protocol.enclose_text(text.as_str().unwrap_or_default());
         for _ in 0..verb.count {
