@@ -76,6 +76,7 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
             not_behind: given.not_behind,
             words: given.words,
             thoughts: given.thoughts.unwrap_or_default(),
+            preface: given.preface.unwrap_or_default(),
             pseudolocale: given.pseudolocale,
             pipelined: given.pipelined,
             respelled: given.respelled,

@@ -78,6 +78,8 @@ pub struct Case {
     pub words: Option<Words>,
     /// What the model thinks first in each turn of a case behind this preamble, but for turns with thoughts of their own.
     pub thoughts: Option<Vec<String>>,
+    /// What the model says first, behind its thoughts, in each turn of a case behind this preamble that begins with a call.
+    pub preface: Option<Vec<String>>,
     /// The texts of cues as the server is shown them: with other letters, which whoever judges the server does not see.
     pub pseudolocale: Option<Pseudolocale>,
     /// `true`: each message is sent right behind the query of the protocol's barrier, before that is answered.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::LoadedCase;
 use super::case::{Common, Cut, Relation, Step, Verb};
 use super::file::Words;
-use crate::cue::pseudolocale::Pseudolocale;
+use crate::cue::pseudolocale::{Alphabet, Pseudolocale};
 use crate::frame::Pointer;
 use crate::protocol::script::TurnStep;
 use crate::results::case_id;
@@ -33,6 +33,8 @@ pub struct Beginning {
     pub words: Option<Words>,
     /// What the model thinks first in each turn of a case behind it.
     pub thoughts: Vec<String>,
+    /// What the model says first in each turn of a case behind it that begins with a call.
+    pub preface: Vec<String>,
     /// The texts of cues as the server is shown them.
     pub pseudolocale: Option<Pseudolocale>,
     /// Each message is sent right behind a query.
@@ -115,6 +117,14 @@ impl LoadedCase {
         })
     }
 
+    /// Whether it has such a step, at any depth.
+    fn has(&self, is_such: &dyn Fn(&Verb) -> bool) -> bool {
+        fn within(step: &Step, is_such: &dyn Fn(&Verb) -> bool) -> bool {
+            is_such(&step.verb) || step.verb.inner().any(|step| within(step, is_such))
+        }
+        self.case.steps.iter().any(|step| within(step, is_such))
+    }
+
     /// This case behind a preamble behind which it may stand.
     pub fn behind(&self, preamble: &Arc<Self>) -> Self {
         let before = &preamble.case;
@@ -126,15 +136,20 @@ impl LoadedCase {
         };
         let replaced = usize::from(leaves.is_none());
         case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves.map(Arc::new)));
-        if !before.beginning.thoughts.is_empty() {
-            case.turns.values_mut().chain(&mut case.turn).for_each(|turn| think(turn, &before.beginning.thoughts));
-        }
+        // What a case demands of a whole text is not what another text before it makes of it.
+        let preface = if self.has(&|verb| matches!(verb, Verb::Joined(_))) { &[] } else { &before.beginning.preface[..] };
+        let thoughts = &before.beginning.thoughts[..];
+        case.turns.values_mut().chain(&mut case.turn).for_each(|turn| begin_turn(turn, thoughts, preface));
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
         merge(&mut case.needs, &before.needs);
         merge(&mut case.suspend, &before.suspend);
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
-        case.beginning.pseudolocale = before.beginning.pseudolocale.clone().or(case.beginning.pseudolocale);
+        // A server may cut a text into pieces of any size, and a loop ends after so many of them.
+        let shown = before.beginning.pseudolocale.clone();
+        let has_loop = self.has(&|verb| matches!(verb, Verb::Repeat(_)));
+        let shown = shown.filter(|locale| locale.alphabet != Alphabet::Long || !has_loop);
+        case.beginning.pseudolocale = shown.or(case.beginning.pseudolocale);
         case.beginning.pipelined |= before.beginning.pipelined;
         case.beginning.respelled |= before.beginning.respelled;
         case.beginning.further = before.beginning.further.clone().or(case.beginning.further);
@@ -187,9 +202,13 @@ impl LoadedCase {
     }
 }
 
-/// Thoughts before what a turn does otherwise, unless it has some.
-fn think(turn: &mut Vec<TurnStep>, thoughts: &[String]) {
-    if turn.iter().all(|step| step.think.is_none()) {
+/// Thoughts before what a turn does otherwise, unless it has some, and a text before its first call.
+fn begin_turn(turn: &mut Vec<TurnStep>, thoughts: &[String], preface: &[String]) {
+    let calls_first = turn.first().is_some_and(|step| step.call.is_some());
+    if calls_first && !preface.is_empty() {
+        turn.insert(0, TurnStep { say: Some(preface.to_vec()), ..TurnStep::default() });
+    }
+    if !thoughts.is_empty() && turn.iter().all(|step| step.think.is_none()) {
         turn.insert(0, TurnStep { think: Some(thoughts.to_vec()), ..TurnStep::default() });
     }
 }
