@@ -50,7 +50,9 @@ impl FromStr for Extent {
             "all" => Ok(Self::All),
             "few" => Ok(Self::Few),
             "none" => Ok(Self::None),
-            number => number.parse().map(Self::Some).map_err(|_| "a number from 1, `few`, or `none`".to_owned()),
+            number => {
+                number.parse().map(Self::Some).map_err(|_| "a number from 1, `few`, or `none`".to_owned())
+            }
         }
     }
 }

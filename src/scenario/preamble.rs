@@ -137,7 +137,11 @@ impl LoadedCase {
         let replaced = usize::from(leaves.is_none());
         case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves.map(Arc::new)));
         // What a case demands of a whole text is not what another text before it makes of it.
-        let preface = if self.has(&|verb| matches!(verb, Verb::Joined(_))) { &[] } else { &before.beginning.preface[..] };
+        let preface = if self.has(&|verb| matches!(verb, Verb::Joined(_))) {
+            &[]
+        } else {
+            &before.beginning.preface[..]
+        };
         let thoughts = &before.beginning.thoughts[..];
         case.turns.values_mut().chain(&mut case.turn).for_each(|turn| begin_turn(turn, thoughts, preface));
         case.turns.extend(before.turns.clone());

@@ -174,7 +174,12 @@ impl Checker<'_> {
         for (key, is_empty) in [("members", further.members.is_empty()), ("at", further.at.is_empty())] {
             if is_empty {
                 let hint = "for example `further: { members: { colour: red }, at: [''] }`";
-                self.error(&format!("{at}/{key}"), Part::Value, "without it no message has further members", hint);
+                self.error(
+                    &format!("{at}/{key}"),
+                    Part::Value,
+                    "without it no message has further members",
+                    hint,
+                );
             }
         }
         self.templates(&json!(further.when), &format!("{at}/when"));

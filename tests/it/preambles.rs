@@ -212,8 +212,8 @@ fn clients_think_before_messages_of_the_case() {
         let sent = sent_in("codey", case, &[]);
         sent.iter().filter(|(_, waited)| *waited >= 340.0).count()
     };
-    assert_eq!(waited("streaming/text-turn"), 0);
-    assert_eq!(waited("streaming/text-turn@history"), 1);
+    assert_eq!(waited("ping/one"), 0);
+    assert_eq!(waited("ping/one@history"), 1);
     assert_eq!(waited("preambles/history"), 0);
 }
 
@@ -239,7 +239,10 @@ fn the_configuration_has_a_default() {
     assert!(behind(listed("preambles = 'all'", &[])) > few);
     let (code, shown) = listed("preambles = 'many'", &[]);
     assert_eq!(code, Some(2), "{shown}");
-    assert!(shown.contains("a number from 1, `few`, or `none`") && shown.contains("frameproof.toml"), "{shown}");
+    assert!(
+        shown.contains("a number from 1, `few`, or `none`") && shown.contains("frameproof.toml"),
+        "{shown}"
+    );
 }
 
 /// What is wrong with preambles is told with its place.
@@ -286,7 +289,9 @@ fn mistakes_in_preambles_are_errors() {
             "f.yaml:10",
         ),
         (
-            format!("    further: {{ members: {{ a: 1 }}, at: [''], when: {{ equal: ['{{{{b}}}}', 1] }} }}\n{steps}"),
+            format!(
+                "    further: {{ members: {{ a: 1 }}, at: [''], when: {{ equal: ['{{{{b}}}}', 1] }} }}\n{steps}"
+            ),
             "undefined variable `b`",
             "f.yaml:10",
         ),

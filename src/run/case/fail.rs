@@ -25,9 +25,8 @@ impl Interpreter<'_> {
     /// Records a failure at the current step.
     pub fn fail(&mut self, failure: Failure) {
         // What is wrong before a case begins is said by the cases that are about it.
-        let loaded = self.cx.loaded;
-        let is_before_a_case = loaded.preamble.is_some() && loaded.is_in_preamble(&self.step.pointer);
-        let failure = if is_before_a_case { failure.breaking(&[]) } else { failure };
+        let is_preamble = self.cx.loaded.is_in_preamble(&self.step.pointer);
+        let failure = if is_preamble { failure.breaking(&[]) } else { failure };
         self.verdict.record(self.cx, &self.step.pointer, failure);
     }
 
