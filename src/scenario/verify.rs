@@ -188,9 +188,14 @@ impl Checker<'_> {
     /// What a preamble does is put before other cases, which have turns of their own.
     fn preamble(&mut self, case: &Case, at: &str) {
         if !case.preamble {
-            if !case.contains.is_empty() {
-                let message = "only a preamble has `contains`";
-                self.error(&format!("{at}/contains"), Part::Key, message, "add `preamble: true`");
+            let keys = [
+                ("contains", !case.contains.is_empty()),
+                ("thoughts", case.thoughts.is_some()),
+                ("preface", case.preface.is_some()),
+            ];
+            for (key, _) in keys.into_iter().filter(|(_, is_there)| *is_there) {
+                let message = format!("only a preamble has `{key}`");
+                self.error(&format!("{at}/{key}"), Part::Key, &message, "add `preamble: true`");
             }
             return;
         }

@@ -279,6 +279,7 @@ fn mistakes_in_preambles_are_errors() {
         ),
         (format!("    not-behind: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:10"),
         (format!("    contains: [p]\n{steps}"), "only a preamble has `contains`", "f.yaml:10"),
+        (format!("    thoughts: [p]\n{steps}"), "only a preamble has `thoughts`", "f.yaml:10"),
         (format!("    preamble: true\n    contains: [pp]\n{steps}"), "unknown preamble `pp`", "f.yaml:11"),
         (format!("    words: {{ text: x, times: 0 }}\n{steps}"), "between 1 and 10,000", "f.yaml:10"),
         (format!("    linger: 90s\n{steps}"), "`linger` is at most 60s", "f.yaml:10"),
