@@ -481,19 +481,23 @@ pub enum Relation {
 }
 
 impl Step {
+    /// Whether the step, or one within it, has such a verb.
+    pub fn any(&self, is_such: fn(&Verb) -> bool) -> bool {
+        is_such(&self.verb) || self.verb.inner().any(|step| step.any(is_such))
+    }
+
     /// Whether the step, or one within it, writes below the messages.
     pub fn is_raw(&self) -> bool {
-        let own = match &self.verb {
+        self.any(|verb| match verb {
             Verb::Frame(_) | Verb::Bytes(_) => true,
             Verb::Drop(cut) => cut.noticed,
             _ => false,
-        };
-        own || self.verb.inner().any(Self::is_raw)
+        })
     }
 
     /// Whether the step, or one within it, restarts the server.
     pub fn restarts(&self) -> bool {
-        matches!(self.verb, Verb::Restart(_)) || self.verb.inner().any(Self::restarts)
+        self.any(|verb| matches!(verb, Verb::Restart(_)))
     }
 
     /// Adds what the step and those within it open: sessions, or clients where each connection is a session of its own.
@@ -515,7 +519,7 @@ impl Step {
 
     /// Whether the step, or one within it, looks back at everything that was received.
     pub fn looks_back(&self) -> bool {
-        matches!(self.verb, Verb::Unseen(_)) || self.verb.inner().any(Self::looks_back)
+        self.any(|verb| matches!(verb, Verb::Unseen(_)))
     }
 
     /// Adds the requirements that the step and those within it cover.

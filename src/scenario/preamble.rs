@@ -117,12 +117,9 @@ impl LoadedCase {
         })
     }
 
-    /// Whether it has such a step, at any depth.
-    fn has(&self, is_such: &dyn Fn(&Verb) -> bool) -> bool {
-        fn within(step: &Step, is_such: &dyn Fn(&Verb) -> bool) -> bool {
-            is_such(&step.verb) || step.verb.inner().any(|step| within(step, is_such))
-        }
-        self.case.steps.iter().any(|step| within(step, is_such))
+    /// Whether a step of it has such a verb.
+    fn has(&self, is_such: fn(&Verb) -> bool) -> bool {
+        self.case.steps.iter().any(|step| step.any(is_such))
     }
 
     /// This case behind a preamble behind which it may stand.
@@ -136,13 +133,11 @@ impl LoadedCase {
         };
         let replaced = usize::from(leaves.is_none());
         case.steps.splice(..replaced, before.steps.iter().cloned().chain(leaves.map(Arc::new)));
+        let (mut preface, thoughts) = (&before.beginning.preface[..], &before.beginning.thoughts[..]);
         // What a case demands of a whole text is not what another text before it makes of it.
-        let preface = if self.has(&|verb| matches!(verb, Verb::Joined(_))) {
-            &[]
-        } else {
-            &before.beginning.preface[..]
-        };
-        let thoughts = &before.beginning.thoughts[..];
+        if !preface.is_empty() && self.has(|verb| matches!(verb, Verb::Joined(_))) {
+            preface = &[];
+        }
         case.turns.values_mut().chain(&mut case.turn).for_each(|turn| begin_turn(turn, thoughts, preface));
         case.turns.extend(before.turns.clone());
         case.vars.extend(before.vars.clone());
@@ -150,16 +145,16 @@ impl LoadedCase {
         merge(&mut case.suspend, &before.suspend);
         case.beginning.words = before.beginning.words.clone().or(case.beginning.words);
         // A server may cut a text into pieces of any size, and a loop ends after so many of them.
+        let is_counted = || self.has(|verb| matches!(verb, Verb::Repeat(_)));
         let shown = before.beginning.pseudolocale.clone();
-        let has_loop = self.has(&|verb| matches!(verb, Verb::Repeat(_)));
-        let shown = shown.filter(|locale| locale.alphabet != Alphabet::Long || !has_loop);
+        let shown = shown.filter(|locale| locale.alphabet != Alphabet::Long || !is_counted());
         case.beginning.pseudolocale = shown.or(case.beginning.pseudolocale);
         case.beginning.pipelined |= before.beginning.pipelined;
         case.beginning.respelled |= before.beginning.respelled;
         case.beginning.further = before.beginning.further.clone().or(case.beginning.further);
         // Where what happens takes a time that the case has chosen, a message later may mean another thing.
-        if !self.keeps_time() {
-            case.beginning.think_time = before.beginning.think_time.or(case.beginning.think_time);
+        if before.beginning.think_time.is_some() && !self.keeps_time() {
+            case.beginning.think_time = before.beginning.think_time;
         }
         case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());

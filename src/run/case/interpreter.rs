@@ -11,7 +11,7 @@ use crate::run::case::connections::Connections;
 use crate::run::case::context::{CaseContext, Settling, StepContext};
 use crate::run::case::log::CaseLog;
 use crate::run::case::loops::Loops;
-use crate::run::case::think_time::Thoughts;
+use crate::run::case::think_time::Pauses;
 use crate::run::case::variables::{Scope, Variables};
 use crate::run::case::verdict::{CaseJudges, CaseVerdict};
 use crate::source::schema::Violation;
@@ -33,7 +33,7 @@ pub(crate) struct Interpreter<'r> {
     pub capabilities: Capabilities,
     pub automatic: Automatic,
     pub loops: Loops,
-    pub thoughts: Thoughts,
+    pub pauses: Pauses,
 }
 
 impl<'r> Interpreter<'r> {
@@ -49,7 +49,7 @@ impl<'r> Interpreter<'r> {
             capabilities: Capabilities::of(cx),
             automatic: Automatic::default(),
             loops: Loops::default(),
-            thoughts: Thoughts::default(),
+            pauses: Pauses::default(),
             cx,
         }
     }
