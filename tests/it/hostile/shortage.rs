@@ -433,7 +433,7 @@ fn listing_needs_no_more_memory_than_it_takes() {
     let enough = limited(128 << 10);
     assert_eq!((enough.code, &enough.out), (Some(0), &whole.out), "{}", enough.shown());
     // From too little to begin with to what is used up on the way, wherever that is.
-    for kibibytes in (62 << 10..74 << 10).step_by(1024) {
+    for kibibytes in (62 << 10..74 << 10).step_by(512) {
         let ran = limited(kibibytes);
         assert_eq!(ran.code, Some(3), "{kibibytes}: {}", ran.shown());
         assert!(ran.shown().contains("no memory left for frameproof"), "{kibibytes}: {}", ran.shown());
