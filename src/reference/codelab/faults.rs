@@ -123,7 +123,7 @@ faults! {
     EmptyEditsDrop "empty-edits-drop" "An edit without modified_arguments is refused, and its call is lost." ["CL-HI-12"];
     OneDecisionForAll "one-decision-for-all" "A decision decides every open call." ["CL-HI-13"];
     StuckAfterRejection "stuck-after-rejection" "After a rejection no user_message is answered." ["CL-HI-16"];
-    NextTextIsFeedback "next-text-is-feedback" "After a rejection without feedback, the next user_message is taken for it and not answered." ["CL-HI-16"];
+    NextTextIsFeedback "next-text-is-feedback" "After a rejection without feedback, the next user_message is taken for it and not answered." ["CL-HI-16"] also ["CL-HI-6"];
     StuckAfterApproval "stuck-after-approval" "After an approval no user_message is answered." ["CL-HI-16", "CL-UM-9"];
     ErrorWithoutContent "error-without-content" "An error has its text in message instead of content." ["CL-ER-1", "CL-TRN-10"];
     ErrorContentInAnObject "error-content-in-an-object" "The content of an error is an object." ["CL-ER-1", "CL-TRN-10"];
