@@ -199,6 +199,8 @@ class Agent:
         decision.set_result(approved)
 
     async def cancel(self, message: dict) -> None:
+        # The turn's first step is done then: a task that is cancelled before it has begun does not get to its `except`.
+        await asyncio.sleep(0)
         if self.is_streaming:
             self.turn.cancel()
             await asyncio.wait([self.turn])

@@ -154,7 +154,8 @@ class Session:
         if run.status != "aborting":
             run.pending.clear()
             self.status("aborting")
-            run.task.cancel()
+            # Behind the run's first step: a task that is cancelled before it has begun does not get to its `except`.
+            asyncio.get_running_loop().call_soon(run.task.cancel)
 
     # A run.
 
@@ -168,7 +169,8 @@ class Session:
     async def perform(self, run: Run) -> None:
         conversation = len(self.messages)
         try:
-            self.status("running")
+            if run.status == "starting":
+                self.status("running")
             for _ in range(ROUNDS):
                 calls = await self.respond()
                 if not calls:
