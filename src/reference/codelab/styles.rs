@@ -11,6 +11,7 @@ styles! {
     EmptyFinal "empty-final" "The final token is empty." ["CL-AMB-20"];
     EmptyFirst "empty-first" "A text begins with an empty token." ["CL-AMB-20"];
     OneByOne "one-call-at-a-time" "The second of two calls is made when the first is answered." ["CL-TC-8", "CL-HI-1"];
+    CallsReversed "calls-reversed" "The calls of a response come in reverse order." ["CL-TC-8", "CL-HI-1"];
     CodeInField "code-in-a-field" "An error has its code in a field code, and not in its text." ["CL-AMB-01"] excludes ["error-code-in-a-field", "no-codes", "code-null"];
     ErrorCodeInField "error-code-in-a-field" "An error has its code in a field error_code, and not in its text." ["CL-AMB-01"] excludes ["no-codes", "code-null"];
     NoCodes "no-codes" "An error has no code, and its text is in Russian." ["CL-AMB-01", "CL-ER-1"] excludes ["code-null"];

@@ -278,13 +278,21 @@ impl Agent for Turn {
         if calls.iter().any(|call| call.name.contains('.')) && self.has(Defect::DropsDottedCalls) {
             calls.retain(|call| !call.name.contains('.'));
         }
+        if self.style(Style::CallsReversed) {
+            calls.reverse();
+        }
         let rounds: Vec<Vec<Call>> = match self.style(Style::OneByOne) {
             true => calls.into_iter().map(|call| vec![call]).collect(),
             false => vec![calls],
         };
+        let before = self.results.len();
         for calls in rounds {
             let results = self.call_together(calls).await?;
             self.results.extend(results);
+        }
+        if self.style(Style::CallsReversed) {
+            // The model gets the results in its own order.
+            self.results[before..].reverse();
         }
         Ok(())
     }

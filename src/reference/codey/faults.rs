@@ -154,9 +154,9 @@ faults! {
     CancelSparesText "cancel-spares-text" "Cancel has no effect while the agent speaks." ["CO-CA-1", "CO-CA-3", "CO-CA-4"];
     CancelsOneText "cancels-one-text" "Only the first Cancel of a text has an effect." ["CO-CA-1", "CO-CA-3", "CO-CA-4"];
     CancelFlushes "cancel-flushes" "On Cancel the rest of the text comes at once." ["CO-CA-1"];
-    CancelSparesTools "cancel-spares-tools" "Cancel does not stop a running tool." ["CO-CA-2"];
+    CancelSparesTools "cancel-spares-tools" "Cancel does not stop a running tool." ["CO-CA-2"] also ["CO-CA-3"];
     CancelSparesTheLastTool "cancel-spares-the-last-tool" "Of several running tools, Cancel does not stop the last one." ["CO-CA-2"];
-    CancelWaitsForTools "cancel-waits-for-tools" "A cancelled turn ends when its running tool is done, which is reported as cancelled." ["CO-CA-2"];
+    CancelWaitsForTools "cancel-waits-for-tools" "A cancelled turn ends when its running tool is done, which is reported as cancelled." ["CO-CA-2"] also ["CO-CA-3"];
     CancelSparesApproved "cancel-spares-approved" "Cancel does not stop a running tool that the client has approved." ["CO-CA-2"];
     CancelledTakesEffect "cancelled-takes-effect" "A running tool that needed approval is reported as cancelled, and has its effect." ["CO-CA-2"];
     CancelEndsInSilence "cancel-ends-in-silence" "A cancelled turn stops without a message." ["CO-CA-3"];

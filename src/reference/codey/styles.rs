@@ -6,6 +6,7 @@ styles! {
     NoToolDeltas "no-tool-deltas" "The output of a tool comes only in ToolCompleted." ["CO-TL-10"];
     OneByOne "one-call-at-a-time" "The next call of a request is announced when the previous one has ended." ["CO-AMB-22"];
     RequestPerCall "request-per-call" "Each of several calls has a ToolRequest of its own." ["CO-TL-1"];
+    CallsReversed "calls-reversed" "The calls of a request are listed, and begin, in reverse order." ["CO-TL-1", "CO-AMB-22"];
     NoRetries "no-retries" "A transient error is not retried." ["CO-RT-1"];
     ErrorEnds "error-ends-the-turn" "A failed turn ends with Error, without Finished." ["CO-AMB-17"];
     CancelByError "cancel-ends-in-error" "A cancelled turn ends with a non-fatal Error." ["CO-AMB-01"] excludes ["cancel-in-silence"];

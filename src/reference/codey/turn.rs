@@ -289,8 +289,11 @@ impl Agent for Player {
     }
 
     /// Runs the calls of one response side by side; background calls go on by themselves.
-    async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
+    async fn call(&mut self, mut calls: Vec<cue::Call>) -> Result<(), Stop> {
         let session = &self.session;
+        if session.style(Style::CallsReversed) {
+            calls.reverse();
+        }
         let mut made: Vec<Call> = {
             let mut inner = session.lock();
             let make = |call: cue::Call| {

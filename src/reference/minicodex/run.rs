@@ -177,7 +177,7 @@ impl Agent for Player {
     }
 
     async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut announced) = (Vec::new(), Vec::new());
         let mut is_second = false;
         for cue::Call { name: tool, args } in calls {
             let mut call = {
@@ -196,15 +196,14 @@ impl Agent for Player {
                 self.announce(&call);
                 call.announced = true;
             }
-            match notes::class(&call.tool) {
-                Class::Guarded if asks => waiting.push(call),
-                Class::Denied if self.session.style(Style::SilentRule) => {}
-                Class::Denied => {
-                    let outcome = Outcome { text: "refused by rule".into(), is_error: true };
-                    self.output(&call, &outcome);
-                }
-                _ => self.execute(&call).await?,
+            if self.session.style(Style::CallsTogether) {
+                announced.push((call, asks));
+            } else {
+                waiting.extend(self.begin(call, asks).await?);
             }
+        }
+        for (call, asks) in announced.into_iter().rev() {
+            waiting.extend(self.begin(call, asks).await?);
         }
         if self.session.style(Style::AsksOneByOne) {
             for call in waiting {
@@ -235,6 +234,20 @@ impl Player {
     /// Whether `tool_call` of a guarded call comes behind its announcement.
     fn announces_late(&self) -> bool {
         self.session.style(Style::CallAfterPending) || self.session.style(Style::CallWhenDecided)
+    }
+
+    /// Runs a call, or refuses it. One that is to be asked about comes back.
+    async fn begin(&mut self, call: Call, asks: bool) -> Result<Option<Call>, Stop> {
+        match notes::class(&call.tool) {
+            Class::Guarded if asks => return Ok(Some(call)),
+            Class::Denied if self.session.style(Style::SilentRule) => {}
+            Class::Denied => {
+                let outcome = Outcome { text: "refused by rule".into(), is_error: true };
+                self.output(&call, &outcome);
+            }
+            _ => self.execute(&call).await?,
+        }
+        Ok(None)
     }
 
     async fn execute(&mut self, call: &Call) -> Result<(), Stop> {

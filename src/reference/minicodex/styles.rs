@@ -19,6 +19,7 @@ styles! {
     RunsTwice "running-repeated" "The status running is announced twice." ["MC-LIFE-1"];
     CallAfterPending "call-after-announcement" "tool_call comes after approval_pending." ["MC-AMB-30"] excludes ["call-when-decided"];
     CallWhenDecided "call-when-decided" "tool_call of a call that needs approval comes when the call is decided." ["MC-AMB-30", "MC-TI-8"];
+    CallsTogether "calls-together" "The calls of a response are announced before the first has run, and run in reverse order." ["MC-TI-8"];
     AsksOneByOne "asks-one-by-one" "The second of two calls that need approval is announced when the first is decided." ["MC-APR-17"];
     RefusesBeyond "refuses-beyond-the-log" "A resume beyond the log is refused without a welcome." ["MC-RES-11", "MC-AMB-18"];
     SmallPieces "small-pieces" "Text comes in small pieces, short texts in pieces of one to three characters." ["MC-TI-11"] excludes ["one-piece"];

@@ -221,66 +221,87 @@ impl Agent for Player {
 
     async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
         self.plan(&calls, "in_progress");
-        for (index, Call { name: tool, args }) in calls.iter().enumerate() {
-            let number = {
-                let mut state = self.core.lock();
-                state.calls += 1;
-                state.calls
-            };
-            let id = match self.behaviour.style(Style::CallIdsAreUuids) {
-                true => uuid::Uuid::new_v4().to_string(),
-                false => format!("call-{number}"),
-            };
-            let kind = match tool.as_str() {
-                "read_note" => "read",
-                "write_note" => "edit",
-                "slow_note" => "execute",
-                _ => "other",
-            };
-            let announced = json!({
-                "sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Call {tool}"), "kind": kind,
-                "status": "pending", "rawInput": args,
-            });
-            let begun =
-                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" });
-            let mut updates = vec![announced];
-            if !self.behaviour.style(Style::OneUpdate) {
-                updates.push(begun);
+        if self.behaviour.style(Style::CallsTogether) {
+            let announced: Vec<(String, &Call)> =
+                calls.iter().enumerate().map(|(index, call)| (self.announce(index, call), call)).collect();
+            for (id, call) in announced.iter().rev() {
+                self.perform(id, call).await?;
             }
-            if self.behaviour.strikes(Defect::ProgressComesFirst) {
-                updates.reverse();
-            } else if index > 0 && self.behaviour.strikes(Defect::LaterCallsUnannounced) {
-                updates.remove(0);
+        } else {
+            for (index, call) in calls.iter().enumerate() {
+                let id = self.announce(index, call);
+                self.perform(&id, call).await?;
             }
-            updates.into_iter().for_each(|update| self.update(update, None));
-            self.behaviour.note(Happening::ToolStarts);
-            let waited = if self.behaviour.prepares(Defect::CancelWaitsForTools) {
-                tokio::time::sleep(notes::duration(tool, args)).await;
-                let is_late = self.cancelled.is_set();
-                if is_late {
-                    self.behaviour.took_effect();
-                }
-                if is_late { Err(Cancelled) } else { Ok(()) }
-            } else {
-                self.cancelled.sleep(notes::duration(tool, args)).await
-            };
-            self.behaviour.note(Happening::ToolEnds);
-            let outcome = match &waited {
-                Ok(()) => {
-                    let mut state = self.core.lock();
-                    state.notes.entry(self.session.clone()).or_default().run(tool, args)
-                }
-                Err(Cancelled) => notes::Outcome { text: "cancelled".to_owned(), is_error: true },
-            };
-            self.has_failed |= outcome.is_error;
-            let status = if outcome.is_error { "failed" } else { "completed" };
-            let entry = json!({ "role": "tool", "title": tool, "status": status, "text": outcome.text });
-            let content = json!([{ "type": "content", "content": { "type": "text", "text": outcome.text } }]);
-            let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content });
-            self.update(update, Some(entry));
-            waited?;
         }
         self.plan(&calls, "completed");
+        Ok(())
+    }
+}
+
+impl Player {
+    /// Tells of a call, the one at this place of its response; its id.
+    fn announce(&mut self, index: usize, Call { name: tool, args }: &Call) -> String {
+        let number = {
+            let mut state = self.core.lock();
+            state.calls += 1;
+            state.calls
+        };
+        let id = match self.behaviour.style(Style::CallIdsAreUuids) {
+            true => uuid::Uuid::new_v4().to_string(),
+            false => format!("call-{number}"),
+        };
+        let kind = match tool.as_str() {
+            "read_note" => "read",
+            "write_note" => "edit",
+            "slow_note" => "execute",
+            _ => "other",
+        };
+        let announced = json!({
+            "sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Call {tool}"), "kind": kind,
+            "status": "pending", "rawInput": args,
+        });
+        let begun = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" });
+        let mut updates = vec![announced];
+        if !self.behaviour.style(Style::OneUpdate) {
+            updates.push(begun);
+        }
+        if self.behaviour.strikes(Defect::ProgressComesFirst) {
+            updates.reverse();
+        } else if index > 0 && self.behaviour.strikes(Defect::LaterCallsUnannounced) {
+            updates.remove(0);
+        }
+        updates.into_iter().for_each(|update| self.update(update, None));
+        id
+    }
+
+    /// Takes a call that was announced to its end.
+    async fn perform(&mut self, id: &str, Call { name: tool, args }: &Call) -> Result<(), Stop> {
+        self.behaviour.note(Happening::ToolStarts);
+        let waited = if self.behaviour.prepares(Defect::CancelWaitsForTools) {
+            tokio::time::sleep(notes::duration(tool, args)).await;
+            let is_late = self.cancelled.is_set();
+            if is_late {
+                self.behaviour.took_effect();
+            }
+            if is_late { Err(Cancelled) } else { Ok(()) }
+        } else {
+            self.cancelled.sleep(notes::duration(tool, args)).await
+        };
+        self.behaviour.note(Happening::ToolEnds);
+        let outcome = match &waited {
+            Ok(()) => {
+                let mut state = self.core.lock();
+                state.notes.entry(self.session.clone()).or_default().run(tool, args)
+            }
+            Err(Cancelled) => notes::Outcome { text: "cancelled".to_owned(), is_error: true },
+        };
+        self.has_failed |= outcome.is_error;
+        let status = if outcome.is_error { "failed" } else { "completed" };
+        let entry = json!({ "role": "tool", "title": tool, "status": status, "text": outcome.text });
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": outcome.text } }]);
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content });
+        self.update(update, Some(entry));
+        waited?;
         Ok(())
     }
 }

@@ -44,6 +44,7 @@ styles! {
     OnePiece "one-piece" "A text comes in one piece." ["TV-ACP-26"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
     OwnThoughts "own-thoughts" "Each prompt has an additional thought of the agent." ["TV-ACP-15"];
+    CallsTogether "calls-together" "The calls of a response are announced before the first has run, and run in reverse order." ["TV-ACP-17", "TV-ACP-19"];
     OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
     LeavingCancels "leaving-cancels" "The end of a connection cancels the prompt of another one in the session that it created." ["TV-ACP-12", "TV-ACP-22"];
     CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
