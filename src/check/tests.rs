@@ -231,7 +231,16 @@ fn a_history_has_what_was_said() {
     }
     assert_eq!(then(&[log(&[("u", "q"), ("a", "other")])]).0, 1);
     assert_eq!(then(&[frame("work", ""), done.clone(), log(&[])]).0, 0, "nobody knows");
-    assert_eq!(then(&[frame("ask", "again"), done, log(&[])]).0, 0, "nobody knows");
+    assert_eq!(then(&[frame("ask", "again"), done.clone(), log(&[])]).0, 0, "nobody knows");
+    let next = [frame("ask", "r"), frame("say", "x"), done.clone()];
+    let (gone, there) = (log(&[("u", "r"), ("a", "x")]), log(&[("u", "q"), ("u", "r"), ("a", "x")]));
+    let late = log(&[("u", "r"), ("a", "x"), ("u", "q"), ("a", "he")]);
+    for (shown, broken) in [(gone, 0), (there, 0), (late, 1)] {
+        let behind = [&[frame("work", ""), done.clone()], &next[..], std::slice::from_ref(&shown)].concat();
+        assert_eq!(then(&behind).0, broken, "behind an answer of which nobody knows: {shown}");
+        let unended = [&[frame("work", "")], &next[..], &[shown]].concat();
+        assert_eq!(then(&unended).0, 0, "the end may be that of the answer of which nobody knows");
+    }
 }
 
 #[test]

@@ -43,10 +43,58 @@ struct Talk {
     turns: Vec<(String, String)>,
     /// The last answer is not over.
     open: bool,
-    unsure: bool,
+    doubt: Doubt,
     bytes: usize,
-    /// Of each history that is asked for and has not come: how many turns there were, and whether the last answer was not over.
-    asked: VecDeque<(usize, bool)>,
+    /// Of each history that is asked for and has not come: how many turns there were, and whether the last answer was not over; none, if
+    /// that is not known.
+    asked: VecDeque<Option<(usize, bool)>>,
+}
+
+/// Whether it is known what was said.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Doubt {
+    #[default]
+    None,
+    /// Not before the answers of so many questions are over, and that of one at least.
+    Until(usize),
+    Forever,
+}
+
+impl Talk {
+    /// What was said is not known any more, until the answers of so many questions are over.
+    fn lose(&mut self, questions: usize) {
+        self.asked.iter_mut().for_each(|asked| *asked = None);
+        let (asked, bytes) = (std::mem::take(&mut self.asked), self.asked.len() * TURN);
+        *self = Self { doubt: Doubt::Until(questions), asked, bytes, ..Self::default() };
+    }
+
+    fn ask(&mut self, question: &str) {
+        match &mut self.doubt {
+            Doubt::Until(questions) => *questions += 1,
+            Doubt::None if self.open => self.lose(2),
+            Doubt::None => {
+                self.open = true;
+                self.bytes += question.len() + TURN;
+                self.turns.push((question.to_owned(), String::new()));
+            }
+            Doubt::Forever => {}
+        }
+    }
+
+    /// An answer is over.
+    fn end(&mut self) {
+        self.open = false;
+        self.doubt = match self.doubt {
+            Doubt::Until(1) => Doubt::None,
+            Doubt::Until(questions) => Doubt::Until(questions.saturating_sub(1)),
+            doubt => doubt,
+        };
+    }
+
+    /// How much was said so far, if that is known.
+    fn so_far(&self) -> Option<(usize, bool)> {
+        (self.doubt == Doubt::None).then_some((self.turns.len(), self.open))
+    }
 }
 
 /// Whether a history shows these turns at its end. `open`: the last answer was not over.
@@ -128,34 +176,35 @@ impl Monitor for Dialogue {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let text = |at: &Pointer| at.get(seen.body).and_then(Value::as_str);
         let talk = self.conns.entry(seen.conn).or_default();
-        let too_long = talk.bytes > MAX_BYTES;
-        if self.unsure.iter().any(|pattern| seen.is(pattern)) || too_long {
-            self.forgotten += if too_long { talk.turns.len() as u64 } else { 0 };
-            *talk = Talk { unsure: true, ..Talk::default() };
+        if talk.bytes > MAX_BYTES {
+            self.forgotten += talk.turns.len() as u64;
+            *talk = Talk { doubt: Doubt::Forever, ..Talk::default() };
         }
-        if talk.unsure {
+        if talk.doubt == Doubt::Forever {
             return;
+        }
+        if self.unsure.iter().any(|pattern| seen.is(pattern)) {
+            let open =
+                if let Doubt::Until(questions) = talk.doubt { questions } else { usize::from(talk.open) };
+            return talk.lose(open);
         }
         if seen.is(&self.question.0)
             && let Some(question) = text(&self.question.1)
         {
-            talk.unsure = talk.open;
-            talk.open = true;
-            talk.bytes += question.len() + TURN;
-            talk.turns.push((question.to_owned(), String::new()));
+            talk.ask(question);
         } else if seen.is(&self.piece.0)
             && let (Some(piece), Some((_, answer))) = (text(&self.piece.1), talk.turns.last_mut())
         {
             talk.bytes += piece.len();
             answer.push_str(piece);
         } else if seen.is(&self.over) {
-            talk.open = false;
+            talk.end();
         } else if seen.is_any(self.request.as_ref()) {
             talk.bytes += TURN;
-            talk.asked.push_back((talk.turns.len(), talk.open));
+            talk.asked.push_back(talk.so_far());
         } else if seen.is(&self.history.0) {
-            let asked = talk.asked.pop_front().unwrap_or((talk.turns.len(), talk.open));
-            if let Some(talk) = self.conns.get(&seen.conn) {
+            let asked = talk.asked.pop_front().unwrap_or_else(|| talk.so_far());
+            if let (Some(asked), Some(talk)) = (asked, self.conns.get(&seen.conn)) {
                 self.compare(seen, talk, asked, tally);
             }
         }

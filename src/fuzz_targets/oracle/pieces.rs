@@ -164,24 +164,40 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
         let Some(list) = item.get(&history.1).and_then(Value::as_array) else { continue };
         let on_conn: Vec<&Item> =
             items.all[..=index].iter().filter(|other| other.conn == item.conn).collect();
-        if on_conn.iter().any(|other| unsure.iter().any(|pattern| other.is(pattern))) {
+        let doubtful = |item: &Item| unsure.iter().any(|pattern| item.is(pattern));
+        if doubtful(item) {
             continue;
         }
         let mut said: Vec<(String, String)> = Vec::new();
-        let (mut open, mut lost) = (false, false);
-        // How it was whenever a history was asked for that has not come.
-        let mut asked = VecDeque::new();
+        // How many answers must end until it is known again what was said, where it is not.
+        let mut doubt: Option<usize> = None;
+        let mut open = false;
+        // How it was whenever a history was asked for that has not come, where that is known.
+        let mut asked: VecDeque<Option<(usize, bool)>> = VecDeque::new();
         for other in &on_conn[..on_conn.len() - 1] {
-            if let Some(text) = asks(other) {
-                lost |= open;
-                open = true;
-                said.push((text, String::new()));
+            let text = asks(other).filter(|_| !doubtful(other));
+            let interrupts = text.is_some() && doubt.is_none() && open;
+            if doubtful(other) || interrupts {
+                doubt = if interrupts { Some(2) } else { doubt.or(Some(usize::from(open))) };
+                open = false;
+                said.clear();
+                asked.iter_mut().for_each(|known| *known = None);
+            } else if let Some(text) = text {
+                match &mut doubt {
+                    Some(questions) => *questions += 1,
+                    None => {
+                        open = true;
+                        said.push((text, String::new()));
+                    }
+                }
             } else if let (Some(text), false) = (says(other), said.is_empty()) {
                 said.iter_mut().last().into_iter().for_each(|(_, answer)| answer.push_str(&text));
             } else if other.is(&over) {
                 open = false;
+                doubt =
+                    doubt.filter(|questions| *questions != 1).map(|questions| questions.saturating_sub(1));
             } else if requests(other) {
-                asked.push_back((said.len(), open));
+                asked.push_back(doubt.is_none().then_some((said.len(), open)));
             } else if other.is(&history.0) {
                 asked.pop_front();
             }
@@ -191,7 +207,8 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
             || (says(item).is_some() && !said.is_empty())
             || item.is(&over)
             || requests(item);
-        let (before, was_open) = asked.pop_front().unwrap_or((said.len(), open));
+        let known = asked.pop_front().unwrap_or(doubt.is_none().then_some((said.len(), open)));
+        let Some((before, was_open)) = known else { continue };
         let shown = shown(rule, list);
         // It is that of some time between the request and now.
         let at_first = || is_shown(&said[..before], was_open, &shown);
@@ -201,7 +218,7 @@ pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) ->
             (before..=count).any(|count| is_shown(&said[..count], false, &shown))
         };
         let agrees = at_first() || later() || ended();
-        if !lost && !other_part && before > 0 && !agrees {
+        if !other_part && before > 0 && !agrees {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

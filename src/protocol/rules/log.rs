@@ -138,8 +138,9 @@ pub struct Dialogue {
     pub piece: At,
     /// Ends an answer.
     pub over: Pattern,
-    /// Sent or received messages after which the correct history is unknown (a cancelled answer, a refused question): from then on
-    /// the connection is not judged. The same applies after a question during an answer.
+    /// Sent or received messages after which the correct history is unknown (a cancelled answer, a refused question): what was said
+    /// so far is not judged any more, nor what is said until the answers of all questions are over, and that of one at least. The same
+    /// applies after a question during an answer.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
     /// The message that asks for a shown history: the history may be that of any time since then. Histories answer in the order in

@@ -257,7 +257,7 @@ impl Peer {
             let details = json!({ "maxTokens": most });
             return conversation.error(id, "The input does not fit into the context", details);
         }
-        if self.style(Style::QueuesInput) {
+        if self.style(Style::QueuesInput) || self.style(Style::JoinsInput) {
             let mut inner = conversation.lock();
             if inner.playing {
                 return inner.inputs.push_back((id.to_owned(), text));

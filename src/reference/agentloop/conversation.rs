@@ -287,6 +287,11 @@ impl Conversation {
         next
     }
 
+    /// The next input that waits, for the turn that runs to answer, too.
+    pub fn joining_input(&self) -> Option<(String, String)> {
+        self.lock().inputs.pop_front()
+    }
+
     /// Compacts without being asked.
     pub fn compact_unasked(&self) {
         let report = self.lock().context.compact(&self.behaviour);

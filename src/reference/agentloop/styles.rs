@@ -16,8 +16,9 @@ styles! {
     FinishesFirst "finishes-first" "agent_finished comes before loading_state false." ["AL-AMB-07"] warns ["AL-SEQ-3"] excludes ["late-finish"];
     IdleWhileAsking "idle-while-asking" "loading is false while an approval is pending." ["AL-AMB-08"] excludes ["idle-before-asking"];
     IdleBeforeAsking "idle-before-asking" "loading becomes false before an approval is requested." ["AL-AMB-08"];
-    QueuesInput "queues-input" "user_input during a turn starts a turn of its own after the current one." ["AL-AMB-14"] excludes ["drops-input"];
-    DropsInput "drops-input" "user_input during a turn is ignored." ["AL-AMB-14"];
+    QueuesInput "queues-input" "user_input during a turn starts a turn of its own after the current one." ["AL-AMB-14"] excludes ["drops-input", "joins-input"];
+    DropsInput "drops-input" "user_input during a turn is ignored." ["AL-AMB-14"] excludes ["joins-input"];
+    JoinsInput "joins-input" "The agent answers a user_input during a turn in the same turn, behind its other responses." ["AL-AMB-14"];
     FailureFinishes "failures-finish" "A failed turn ends with agent_finished." ["AL-AMB-06"] warns ["AL-SEQ-9"];
     FailsByMessage "failures-are-messages" "Every failure of the provider is reported by a system message." ["AL-ERR-6", "AL-RI-15"] excludes ["network-errors-are-errors"];
     FailsByError "network-errors-are-errors" "A network error is reported by an error." ["AL-ERR-6", "AL-RI-15"];

@@ -62,19 +62,11 @@ async fn play_one(conversation: Arc<Conversation>, cause: String, text: String) 
     }
     player.begin();
     player.conversation.count(&player.cause, &text);
-    let responses = cue::responses(&text);
-    let is_short = matches!(responses.as_slice(), [one] if matches!(one.as_slice(), [Step::Say { say, .. }] if say.len() == 1));
-    let mut result = Ok(());
-    for (index, response) in responses.into_iter().enumerate() {
-        if (is_short && player.has(Defect::SwallowsShortAnswers))
-            || (index > 0 && player.has(Defect::StopsAfterTools))
-        {
-            continue;
-        }
-        result = player.respond(response).await;
-        if result.is_err() {
-            break;
-        }
+    let mut result = player.answer(&text).await;
+    while result.is_ok() && player.style(Style::JoinsInput) {
+        let Some((cause, text)) = player.conversation.joining_input() else { break };
+        player.conversation.count(&cause, &text);
+        result = player.answer(&text).await;
     }
     player.end(result).await;
 }
@@ -130,6 +122,21 @@ impl Player {
             }
         }
         missing
+    }
+
+    /// Says and does what the model answers to a text.
+    async fn answer(&mut self, text: &str) -> Result<(), Stop> {
+        let responses = cue::responses(text);
+        let is_short = matches!(responses.as_slice(), [one] if matches!(one.as_slice(), [Step::Say { say, .. }] if say.len() == 1));
+        for (index, response) in responses.into_iter().enumerate() {
+            if (is_short && self.has(Defect::SwallowsShortAnswers))
+                || (index > 0 && self.has(Defect::StopsAfterTools))
+            {
+                continue;
+            }
+            self.respond(response).await?;
+        }
+        Ok(())
     }
 
     pub(super) fn loading(&self, loading: bool) {

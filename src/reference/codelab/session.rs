@@ -300,6 +300,12 @@ impl Session {
             if early.is_some() && self.style(Style::EarlyResultIgnored) {
                 return Ok(());
             }
+            if let Some(call) = early.filter(|_| self.style(Style::EarlyResultResolves)) {
+                inner.calls[call].outcome = Some(outcome);
+                inner.answered.insert(id.to_owned(), false);
+                self.changed.notify_waiters();
+                return Ok(());
+            }
             return self.unexpected_answer(inner, id, false);
         };
         if body.contains_key("result") && fails && self.has(Defect::ErrorsCallForErrors) {

@@ -26,7 +26,8 @@ styles! {
     AnyResult "any-result" "A tool_result with both result and error is accepted, and so is one with neither." ["CL-AMB-06"] warns ["CL-ER-2"];
     EmptyEditApproves "empty-edit-approves" "An edit without modified_arguments approves the call unchanged." ["CL-AMB-07"];
     OpenDecisionIgnored "open-decision-ignored" "A decision about a call that needs none is ignored." ["CL-AMB-08"];
-    EarlyResultIgnored "early-result-ignored" "A result of a call that awaits approval is ignored." ["CL-AMB-08"];
+    EarlyResultIgnored "early-result-ignored" "A result of a call that awaits approval is ignored." ["CL-AMB-08"] excludes ["early-result-resolves"];
+    EarlyResultResolves "early-result-resolves" "A result of a call that awaits approval resolves it, and the call does not run." ["CL-AMB-08"];
     StrayIgnored "second-answers-ignored" "A second result or decision is ignored." ["CL-TR-8", "CL-HI-11"];
     RefusesWhileBusy "refuses-while-busy" "A user_message during a turn is refused." ["CL-AMB-14"];
     NoMore "further-fields-refused" "A user_message with an undeclared field is refused." ["CL-AMB-11"];

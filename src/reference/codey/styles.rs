@@ -8,7 +8,8 @@ styles! {
     RequestPerCall "request-per-call" "Each of several calls has a ToolRequest of its own." ["CO-TL-1"];
     CallsReversed "calls-reversed" "The calls of a request are listed, and begin, in reverse order." ["CO-TL-1", "CO-AMB-22"];
     NoRetries "no-retries" "A transient error is not retried." ["CO-RT-1"];
-    ErrorEnds "error-ends-the-turn" "A failed turn ends with Error, without Finished." ["CO-AMB-17"];
+    ErrorEnds "error-ends-the-turn" "A failed turn ends with Error, without Finished." ["CO-AMB-17"] excludes ["apologizes"];
+    Apologizes "apologizes" "Between the Error of a failed turn and its Finished comes a text of the agent." ["CO-AMB-17"];
     CancelByError "cancel-ends-in-error" "A cancelled turn ends with a non-fatal Error." ["CO-AMB-01"] excludes ["cancel-in-silence"];
     CancelInSilence "cancel-in-silence" "A cancelled turn ends without a message." ["CO-AMB-01"] warns ["CO-CA-3"];
     SmallPieces "small-pieces" "Text comes in pieces of one to three characters, long text in larger ones." ["CO-TX-2"] excludes ["one-piece"];

@@ -119,6 +119,11 @@ impl Player {
                 if session.style(Style::ErrorEnds) {
                     return self.over();
                 }
+                if session.style(Style::Apologizes) {
+                    let apology = "That went wrong.";
+                    session.lock().remember("assistant", apology);
+                    session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": apology }));
+                }
             }
             Err(Stop::Cancelled) => {
                 self.cancelled();

@@ -537,10 +537,12 @@ impl Streams {
                 *seq = 1;
             }
         });
+        let by_seq = self.style(Style::TransitionsBySeq);
+        let transition = if by_seq { seq.to_string() } else { format!("tr-{}", self.transitions) };
         for (part, piece) in pieces.iter().enumerate() {
             let mut params = json!({
                 "subId": sub_id, "seq": seq, "chunk": piece, "part": part + base, "total": total,
-                "transitionId": format!("tr-{}", self.transitions),
+                "transitionId": transition,
             });
             if part + 1 == total && self.behaviour.strikes(Defect::LastChunkIsMissing) {
                 continue;

@@ -23,6 +23,7 @@ styles! {
     NoChunks "no-chunks" "Large values come in one piece." ["TV-CHK-1"] excludes ["large-chunks", "parts-from-one"];
     LargeChunks "large-chunks" "Values above 64 KiB are sent in chunks." ["TV-CHK-1"];
     PartsFromOne "parts-from-one" "Chunks are numbered from 1." ["TV-AMB-20"];
+    TransitionsBySeq "transitions-by-seq" "The transitionId of a value is its seq, the same for all subscribers." ["TV-CHK-2"];
 
     // ---- mutations
     NoMutateResult "no-mutate-result" "There is no mutate_result." ["TV-AMB-16"] excludes ["mutate-result-first"];
