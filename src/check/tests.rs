@@ -471,7 +471,11 @@ fn counters_are_compared_however_they_are_written() {
         (json!(5.0), json!(6), 0),
         (json!(u64::MAX), json!(u64::MAX - 1), 1),
         (json!(u64::MAX - 1), json!(u64::MAX), 0),
-        (json!(1), json!(1e40), 1),
+        (json!(1), json!(1e40), 0),
+        (json!(1e40), json!(1), 1),
+        (json!(-2.5), json!(-2), 0),
+        (json!(-2), json!(-2.5), 1),
+        (json!(2.5), json!(2.5), 1),
         (json!(1), json!(null), 0),
     ] {
         assert_eq!(judge(&protocol, &[say(left.clone()), say(right.clone())]).0, broken, "{left} {right}");

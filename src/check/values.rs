@@ -1,8 +1,9 @@
 //! Values of messages as monitors compare and show them.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A key as text: strings as they are, numbers by value, other values as JSON.
 pub(crate) fn key_text(value: &Value) -> Cow<'_, str> {
@@ -16,7 +17,7 @@ pub(crate) fn key_text(value: &Value) -> Cow<'_, str> {
 }
 
 /// The whole number that a number is, however it is written: 1 and 1.0 are one, 2^53 and 2^53 + 1 are two.
-pub(super) fn whole_number(number: &serde_json::Number) -> Option<i128> {
+pub(super) fn whole_number(number: &Number) -> Option<i128> {
     let exact = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
     let float = || {
         number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30).map(|float| float as i128)
@@ -45,6 +46,14 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
 /// A counter's value: a whole number, however large or written. `None`: it is none.
 pub(crate) fn counter(value: &Value) -> Option<i128> {
     value.as_number().and_then(whole_number)
+}
+
+/// Which of two numbers is the larger one: whole ones exactly, others as far as a float can tell.
+pub(crate) fn compared(one: &Number, other: &Number) -> Option<Ordering> {
+    match (whole_number(one), whole_number(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+    }
 }
 
 /// A counter's value, where it fits into `T`.

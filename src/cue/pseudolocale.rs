@@ -211,7 +211,7 @@ impl Pseudolocale {
             let (before, string) = rest.split_at(at + 1);
             letters += before;
             let end = string_end(string);
-            let nested = string.trim_start().starts_with(['{', '[']);
+            let nested = behind_blanks(string).starts_with(['{', '[']);
             self.string_again(&string[..end], nested, &mut letters);
             rest = &string[end..];
             if let Some(behind) = rest.strip_prefix('"') {
@@ -248,6 +248,14 @@ impl Pseudolocale {
             string = behind;
         }
     }
+}
+
+/// The inside of a JSON string without the white space at its beginning, written as such or escaped.
+fn behind_blanks(mut string: &str) -> &str {
+    while let Some(rest) = [" ", r"\n", r"\t", r"\r"].iter().find_map(|blank| string.strip_prefix(blank)) {
+        string = rest;
+    }
+    string
 }
 
 /// A text whose cues, and what is around them, are others.
@@ -366,6 +374,7 @@ mod tests {
             (r#"{"a":"Ħ𝑒łł𝘰"}"#, r#"{"a":"Hello"}"#),
             (r#"{"a":"\u0126\ud835\udc52\u0142\\"}"#, r#"{"a":"Hel\\"}"#),
             (r#"{"a":"{\"b\":\"\\u0126i\"}"}"#, r#"{"a":"{\"b\":\"Hi\"}"}"#),
+            (r#"{"a":" \n{\"b\":\"\\u0126i\"}"}"#, r#"{"a":" \n{\"b\":\"Hi\"}"}"#),
             (r#"{"a":"\\u0126i"}"#, r#"{"a":"\\u0126i"}"#),
             (r#"{"a":"\\\u0126","#, r#"{"a":"\\H","#),
             (r#"{"a":"\ud835\uXY"#, r#"{"a":"\ud835\uXY"#),

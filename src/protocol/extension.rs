@@ -304,7 +304,8 @@ pub struct Exchange {
     pub schema: Option<Value>,
     /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One without an
     /// id is accepted, because not every server repeats it. `[/ref, /meta/to]`: where the sent message has it, and where the expected
-    /// one has. Barriers and queries only.
+    /// one has. Whatever bears that id answers no step, however late it comes, unless the protocol has `replies`. Openings, barriers and
+    /// queries only.
     #[schemars(extend("x-pointer" = "free"))]
     pub echo: Option<Echo>,
     /// Values to keep as template variables: name to JSON Pointer.
@@ -391,6 +392,10 @@ pub struct State {
     pub query: Vec<Exchange>,
     /// The parts of the answer that make up the state.
     pub at: Vec<Pointer>,
+    /// Messages that say that the server has changed the state of its own accord: where one comes between two queries, the states are not
+    /// compared.
+    #[serde(default)]
+    pub changed_by: Vec<String>,
 }
 
 /// A feature that a server may or may not offer.

@@ -158,7 +158,7 @@ refer!(Requests { parts: [message, resolved], ids: [], other: [id, reply, refuse
 refer!(Log { parts: [message], ids: [], other: [id, volatile] });
 refer!(Errors { parts: [message], ids: [], other: [code] });
 refer!(Turn { parts: [before, end], ids: [covers], other: [start, quiet_ms] });
-refer!(State { parts: [query], ids: [], other: [at] });
+refer!(State { parts: [query], ids: [], other: [at, changed_by] });
 refer!(Capability { parts: [announced], ids: [], other: [about, offered] });
 refer!(Invariant { parts: [monitor], ids: [], other: [about, warns] });
 refer!(Fuzzing {

@@ -31,9 +31,12 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_explore(protocol, api, errors);
     verify_dialects(protocol, api, errors);
     verify_envelope(protocol, api, errors);
-    for name in &protocol.extension.ambient {
-        if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
-            place_all(error, api, "/x-frameproof/ambient", errors);
+    let changed_by = protocol.extension.state.iter().map(|state| ("state/changed-by", &state.changed_by));
+    for (key, names) in [("ambient", &protocol.extension.ambient)].into_iter().chain(changed_by) {
+        for name in names {
+            if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
+                place_all(error, api, &format!("/x-frameproof/{key}"), errors);
+            }
         }
     }
     for (opening, steps) in &protocol.extension.openings {
@@ -119,9 +122,6 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
             errors.push(error.at(api, &at, Part::Value));
         }
     }
-    let openings = extension.openings.iter();
-    let openings =
-        openings.map(|(name, steps)| (format!("/x-frameproof/openings/{}", escape_token(name)), steps));
     let fuzzing = &extension.fuzzing;
     let own = [("prepare", &fuzzing.prepare), ("rest", &fuzzing.rest)];
     let own = own.into_iter().map(|(name, steps)| (format!("/x-frameproof/fuzzing/{name}"), steps));
@@ -142,9 +142,9 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
         .map(|(name, steps)| (format!("/x-frameproof/explore/messages/{}", escape_token(name)), steps));
     let rest = [("/x-frameproof/explore/at-rest".to_owned(), &explore.at_rest)];
     let explored = turns.chain(messages).chain(rest);
-    for (at, steps) in openings.chain(own).chain(states).chain(explored) {
+    for (at, steps) in own.chain(states).chain(explored) {
         for (index, _) in steps.iter().enumerate().filter(|(_, step)| step.echo.is_some()) {
-            let error = Diagnostic::new("`echo` is for barriers and queries")
+            let error = Diagnostic::new("`echo` is for openings, barriers and queries")
                 .hint("`with` compares with what was saved");
             errors.push(error.at(api, &format!("{at}/{index}/echo"), Part::Key));
         }

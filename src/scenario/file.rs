@@ -91,7 +91,8 @@ pub struct Case {
     /// Members that messages have besides those that the document knows.
     pub further: Option<Further>,
     /// How long a client waits before messages of the steps (at most 10 seconds, before the first ten): those that do not come right behind
-    /// others. Of a preamble: before those of cases behind it whose turns have no pauses and no slow tools.
+    /// others. Of a preamble: before those of cases behind it that have no time of their own here, and whose turns have no pauses and no
+    /// slow tools.
     pub think_time: Option<String>,
     /// How long the connections stay open when the steps are done, for what the server says late (at most one minute).
     pub linger: Option<String>,

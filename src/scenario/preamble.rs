@@ -153,8 +153,8 @@ impl LoadedCase {
         case.beginning.respelled |= before.beginning.respelled;
         case.beginning.further = before.beginning.further.clone().or(case.beginning.further);
         // Where what happens takes a time that the case has chosen, a message later may mean another thing.
-        if before.beginning.think_time.is_some() && !self.keeps_time() {
-            case.beginning.think_time = before.beginning.think_time;
+        if !self.keeps_time() {
+            case.beginning.think_time = case.beginning.think_time.or(before.beginning.think_time);
         }
         case.beginning.linger = before.beginning.linger.or(case.beginning.linger);
         let id = case_id::behind(&self.id, preamble.name());

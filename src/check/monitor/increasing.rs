@@ -1,13 +1,16 @@
 //! A counter grows in arrival order.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+
+use serde_json::{Number, Value};
 
 use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::counter;
+use crate::check::values::{compared, whole_number};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
@@ -25,7 +28,7 @@ pub(super) struct Increasing {
     keys: Keys,
     /// The ids of `repeat` that `order` has not.
     repeat_only: Vec<String>,
-    newest: BoundedMap<(i128, u64)>,
+    newest: BoundedMap<(Number, u64)>,
 }
 
 impl Increasing {
@@ -56,35 +59,28 @@ impl Monitor for Increasing {
         if !seen.is(&self.on) {
             return;
         }
-        // What is no number breaks its schema; 1.5 and 1e40 may fit one.
-        let Some(shown) = self.at.get(seen.body).filter(|shown| shown.is_number()) else { return };
-        let Some(value) = counter(shown) else {
-            tally.exercise(&self.rule.order);
-            let message = format!("{} {shown} is not an integer below 10^30", self.at);
-            tally.broken(&self.check, &self.rule.order, seen.event, message);
-            return;
-        };
+        // What is no number breaks its schema.
+        let Some(value) = self.at.get(seen.body).and_then(Value::as_number) else { return };
         tally.exercise(&self.rule.written);
-        if shown.is_f64() {
-            let message = format!("{} {shown} is not written as an integer", self.at);
+        if value.is_f64() && whole_number(value).is_some() {
+            let message = format!("{} {value} is not written as an integer", self.at);
             tally.broken(&self.check, &self.rule.written, seen.event, message);
         }
         let Some(known) = self.newest.get(seen.conn.0, key) else {
-            self.newest.insert(seen.conn.0, key, (value, seen.event), 0);
+            self.newest.insert(seen.conn.0, key, (value.clone(), seen.event), 0);
             return;
         };
-        let (newest, event) = *known;
-        if value > newest {
-            *known = (value, seen.event);
+        let (newest, event) = known.clone();
+        let ordering = compared(value, &newest);
+        if ordering == Some(Ordering::Greater) {
+            *known = (value.clone(), seen.event);
         }
         tally.exercise(&self.rule.order);
         tally.exercise(&self.repeat_only);
-        let (ids, message) = if value == newest {
-            (&self.rule.repeat, format!("{} {value} comes twice", self.at))
-        } else if value < newest {
-            (&self.rule.order, format!("{} {value} comes after {newest}", self.at))
-        } else {
-            return;
+        let (ids, message) = match ordering {
+            Some(Ordering::Equal) => (&self.rule.repeat, format!("{} {value} comes twice", self.at)),
+            Some(Ordering::Less) => (&self.rule.order, format!("{} {value} comes after {newest}", self.at)),
+            Some(Ordering::Greater) | None => return,
         };
         if let Some(violation) = tally.broken(&self.check, ids, seen.event, message) {
             violation.related = Some(event);

@@ -22,16 +22,10 @@ pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items
     let keys = Keys::optional(rule.key.as_ref(), c, items, |_| false);
     let key = |item: &Item| keys.of(item);
     let number = |item: &Item| item.get(&rule.at).filter(|shown| shown.is_number() && item.is(&on)).cloned();
-    let counter = |item: &Item| number(item).as_ref().and_then(whole);
     let mut found = Vec::new();
     for (index, item) in items.iter() {
-        let Some(value) = counter(item) else {
-            // A number that is not whole cannot be put in order.
-            found.extend(number(item).map(|_| (Some(item.event), rule.order.clone())));
-            continue;
-        };
-        let shown = item.get(&rule.at).map(Value::to_string).unwrap_or_default();
-        if shown.parse::<i128>().is_err() {
+        let Some(value) = number(item) else { continue };
+        if whole(&value).is_some() && value.to_string().parse::<i128>().is_err() {
             found.push((Some(item.event), rule.written.clone()));
         }
         let restarted = |other: &Item| {
@@ -44,18 +38,22 @@ pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items
             // A restart that bears the counter counts from its own value on.
             !restarted(other)
         });
-        let mut values: Vec<i128> = earlier
+        let mut values: Vec<Value> = earlier
             .filter(|(_, other)| key(other) == key(item))
-            .filter_map(|(_, other)| counter(other))
+            .filter_map(|(_, other)| number(other))
             .collect();
         let restart = items.before_on_conn(index).find(|(_, other)| restarted(other));
         values.extend(
-            restart.filter(|(_, other)| key(other) == key(item)).and_then(|(_, other)| counter(other)),
+            restart.filter(|(_, other)| key(other) == key(item)).and_then(|(_, other)| number(other)),
         );
-        match values.into_iter().max() {
-            Some(newest) if newest == value => found.push((Some(item.event), rule.repeat.clone())),
-            Some(newest) if newest > value => found.push((Some(item.event), rule.order.clone())),
-            _ => {}
+        let is_less = |one: &Value, other: &Value| match (whole(one), whole(other)) {
+            (Some(one), Some(other)) => one < other,
+            _ => one.as_f64() < other.as_f64(),
+        };
+        if values.iter().any(|earlier| is_less(&value, earlier)) {
+            found.push((Some(item.event), rule.order.clone()));
+        } else if values.iter().any(|earlier| !is_less(earlier, &value)) {
+            found.push((Some(item.event), rule.repeat.clone()));
         }
     }
     found

@@ -8,7 +8,7 @@ use super::Key;
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
-/// A counter grows in arrival order on each connection. It starts again with the connection and with a
+/// A number grows in arrival order on each connection. It starts again with the connection and with a
 /// message of `restarts`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

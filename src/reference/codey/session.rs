@@ -277,8 +277,9 @@ impl Session {
         }
         // Every third session differs from the others.
         let is_third = number % 3 == 2;
+        let warning = json!({ "type": "Error", "message": "no configuration file", "fatal": false });
         if self.has(Defect::WarnsBeforeGreeting) {
-            self.send(json!({ "type": "Error", "message": "no configuration file", "fatal": false }));
+            self.send(warning.clone());
         }
         if is_third && self.has(Defect::ThinksBeforeGreeting) {
             self.send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "A guest?" }));
@@ -290,6 +291,9 @@ impl Session {
         let is_null = is_third && self.has(Defect::LaterIdsAreNull);
         let id = if is_null { Value::Null } else { json!(id) };
         self.send(json!({ "type": "Connected", "session_id": id }));
+        if self.style(Style::WarnsAtOnce) {
+            self.send(warning);
+        }
     }
 
     pub fn state(&self) -> Value {

@@ -17,6 +17,7 @@ styles! {
     EmptyFirst "empty-first" "A text begins with an empty TextDelta." ["CO-TX-1"];
     NoThinking "no-thinking" "Thinking is not shown." ["CO-TX-5"];
     PlainSessionIds "plain-session-ids" "A session_id is not a UUID." ["CO-AMB-06"];
+    WarnsAtOnce "warns-at-once" "Behind Connected comes an Error that is not fatal and answers nothing." ["CO-AMB-17"];
     ConnectedVersion "connected-version" "Connected has a version." ["CO-VR-1", "CO-AMB-07"];
     PendingBackground "pending-background" "An entry of pending_approvals has background." ["CO-AMB-16"];
     NamedAgent "named-agent" "The agent has a name." ["CO-GS-2"];

@@ -92,7 +92,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, order: Order) {
     }
     let skips_running =
         session.has(Defect::SkipsRunning) || after_abort && session.has(Defect::SkipsRunningAfterAbort);
-    if !skips_running {
+    if !skips_running && !session.style(Style::RunsWithOutput) {
         session.status(inner, "running");
         if session.style(Style::RunsTwice) {
             session.status(inner, "running");

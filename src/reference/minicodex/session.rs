@@ -317,8 +317,11 @@ impl Session {
 
     /// Logs an event and sends it to every client.
     pub fn emit(&self, inner: &mut Inner, mut event: Value) -> u64 {
-        let id = self.next_id(inner);
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        if is_item(&kind) && kind != "user_text" {
+            self.begin_output(inner);
+        }
+        let id = self.next_id(inner);
         if is_item(&kind) {
             shape_item(self, &mut event);
             self.note_item(&mut inner.transcript, &event);
@@ -511,8 +514,19 @@ impl Session {
         status == "error" && self.has(Defect::FailureIsNotOver)
     }
 
+    /// A run that was not announced as running begins to be it with its first output, and before its end.
+    fn begin_output(&self, inner: &mut Inner) {
+        let is_new = inner.run.as_ref().is_some_and(|run| run.status == "starting");
+        if is_new && self.style(Style::RunsWithOutput) {
+            self.status(inner, "running");
+        }
+    }
+
     /// Sets the run's status and announces it.
     pub fn status(&self, inner: &mut Inner, status: &'static str) {
+        if matches!(status, "finished" | "awaiting_approval") {
+            self.begin_output(inner);
+        }
         let Some(run) = &mut inner.run else { return };
         run.status = status;
         if run.is_over() && run.finished_at.is_none() && !self.leaves_open(status) {

@@ -16,7 +16,8 @@ styles! {
     BriefHasMore "brief-has-more" "An entry of pending_approvals has a further field." ["MC-APB-1"];
     ItemsHaveMore "items-have-more" "Transcript items have a further field." ["MC-ENV-13"];
     StartsTwice "starting-repeated" "The status starting is announced twice." ["MC-LIFE-1"];
-    RunsTwice "running-repeated" "The status running is announced twice." ["MC-LIFE-1"];
+    RunsTwice "running-repeated" "The status running is announced twice." ["MC-LIFE-1"] excludes ["running-with-the-output"];
+    RunsWithOutput "running-with-the-output" "A run is announced as running with its first output, and not before." ["MC-LIFE-2"];
     CallAfterPending "call-after-announcement" "tool_call comes after approval_pending." ["MC-AMB-30"] excludes ["call-when-decided"];
     CallWhenDecided "call-when-decided" "tool_call of a call that needs approval comes when the call is decided." ["MC-AMB-30", "MC-TI-8"];
     CallsTogether "calls-together" "The calls of a response are announced before the first has run, and run in reverse order." ["MC-TI-8"];

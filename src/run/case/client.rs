@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::frame::Pointer;
 use crate::protocol::end_of;
 use crate::results::cause::ConnectionEnd;
 use crate::run::case::holding::Share;
 use crate::run::case::log::Part;
 use crate::trace::{Direction, End, Payload};
 use crate::wire::{Link, Standing};
+
+/// How many ids of exchanges a client keeps: a server that answers later than behind so many others is not one to wait for.
+const MAX_ASIDES: usize = 32;
 
 /// A client of a case. It keeps its name, session and newest event over reconnects.
 pub(crate) struct Client {
@@ -90,6 +94,8 @@ pub(crate) struct Inbox {
     pub taken: Taken,
     /// Pongs that no step has taken yet.
     pongs: Vec<Arc<[u8]>>,
+    /// The newest ids that exchanges of the protocol have sent, and where their answers bear them.
+    asides: VecDeque<(Pointer, Value)>,
     /// Messages on all its connections, ambient ones apart.
     received: u64,
 }
@@ -124,6 +130,8 @@ pub(crate) struct Received {
     pub message: Option<usize>,
     /// Heartbeats and the like.
     pub ambient: bool,
+    /// It answers what an exchange of the protocol has sent, and no step.
+    pub aside: bool,
     /// It stands for the connection's end: how it ended.
     pub ended: Option<String>,
     /// It breaks a MUST: no step can build on it.
@@ -141,6 +149,7 @@ impl Received {
             body,
             message: None,
             ambient: false,
+            aside: false,
             ended: None,
             breaks: false,
             share: Share::default(),
@@ -231,6 +240,19 @@ impl Inbox {
         messages.into_iter().rev().for_each(|received| self.queue.push_front(received));
     }
 
+    /// An exchange sends a message whose answers have this id at this place.
+    pub fn note_aside(&mut self, at: Pointer, id: Value) {
+        if self.asides.len() == MAX_ASIDES {
+            self.asides.pop_front();
+        }
+        self.asides.push_back((at, id));
+    }
+
+    /// Whether a message answers what an exchange has sent.
+    fn is_aside(&self, body: &Value) -> bool {
+        self.asides.iter().any(|(at, id)| at.get(body) == Some(id))
+    }
+
     /// Forgets the pongs: those of the next ping are wanted.
     pub fn forget_pongs(&mut self) {
         self.pongs.clear();
@@ -242,6 +264,7 @@ impl Inbox {
 
     /// What was received on a connection is gone with it, but for the message that a step has taken.
     fn clear(&mut self) {
+        self.asides.clear();
         self.queue.clear();
         self.looked.clear();
         self.pongs.clear();
@@ -466,7 +489,8 @@ impl Client {
     }
 
     /// Takes in a message, with its id in the log and its part in the turn.
-    pub fn receive(&mut self, received: Received, logged: Option<i64>, part: Part) {
+    pub fn receive(&mut self, mut received: Received, logged: Option<i64>, part: Part) {
+        received.aside = self.inbox.is_aside(&received.body);
         self.turn.learn(logged, part);
         self.inbox.deliver(received);
     }

@@ -55,6 +55,7 @@ impl Interpreter<'_> {
                     self.join(client, &mut message, with);
                 }
                 sent.clone_from(&message);
+                self.note_asides(client, steps, &sent)?;
                 self.send_json(client, message, Purpose::Stimulus).await?;
             }
             if step.expect.is_none() {
@@ -96,6 +97,21 @@ impl Interpreter<'_> {
         Ok(last)
     }
 
+    /// What answers this message of an exchange is for none of the steps, also where it comes later than the exchange is over.
+    /// A second reply is another matter: it answers nothing.
+    fn note_asides(&mut self, client: &str, steps: &[Exchange], sent: &Value) -> Result<(), Abort> {
+        if self.cx.protocol.extension.replies.is_some() {
+            return Ok(());
+        }
+        let inbox = &mut self.client(client)?.inbox;
+        for echo in steps.iter().filter_map(|step| step.echo.as_ref()) {
+            if let Some(id) = echo.sent().get(sent).filter(|id| !id.is_null()) {
+                inbox.note_aside(echo.answered().clone(), id.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// The opening that is done instead of one whose step was answered by an error.
     fn fallback(&self, step: &Exchange, instead: Option<&Received>) -> Option<Vec<Exchange>> {
         let refused = instead.is_some_and(|other| is_error(&self.cx.protocol, other));
@@ -130,7 +146,9 @@ impl Interpreter<'_> {
         let until = Instant::now() + self.cx.run.options.timing.scaled(optional_wait);
         let next = |state: &mut Client| {
             let queue = &mut state.inbox.queue;
-            let index = queue.iter().position(|received| !received.ambient)?;
+            let is_next =
+                |received: &Received| !received.ambient && (!received.aside || wanted.matches(received));
+            let index = queue.iter().position(is_next)?;
             Some(if wanted.matches(&queue[index]) { queue.remove(index) } else { None })
         };
         if let Waited::Done(Some(taken)) = self.wait_until(client, until, next).await? {
@@ -188,6 +206,7 @@ impl Interpreter<'_> {
             if let Some(message) = &step.send {
                 let message = self.expand_message(message, with)?;
                 sent.clone_from(&message);
+                self.note_asides(client, steps, &sent)?;
                 if let Some(link) = self.client(client)?.link().filter(|_| message_behind.is_some()) {
                     link.hold_next();
                 }

@@ -228,7 +228,7 @@ impl Interpreter<'_> {
             let ambient = message.is_some_and(|message| self.cx.protocol.is_ambient(message));
             self.deliver(
                 &name,
-                Received { event: index, body, message, ambient, ended: None, breaks, share },
+                Received { event: index, body, message, ambient, aside: false, ended: None, breaks, share },
             );
         }
     }

@@ -119,6 +119,11 @@ impl Interpreter<'_> {
     /// `settle`: does the barrier, and looks past everything received.
     pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Abort> {
         self.barrier(client, About::Everything).await?;
+        // Where a silence stands for the barrier, a server may pause for longer in the midst of what it has to say.
+        if self.quiet().is_some() && self.judges.is_owed() {
+            self.await_owed().await?;
+            self.barrier(client, About::Everything).await?;
+        }
         self.client(client)?.inbox.queue.clear();
         Ok(())
     }

@@ -58,7 +58,14 @@ pub(crate) enum WaitOutcome {
 
 impl Expectation {
     pub fn matches(&self, received: &Received) -> bool {
-        (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
+        self.heeds(received)
+            && (self.is_of_type(received) || self.is_turn_end(received))
+            && self.fits(&received.body)
+    }
+
+    /// Whether a message has to do with what is waited for: no step looks at what answers an exchange.
+    fn heeds(&self, received: &Received) -> bool {
+        !received.aside || self.echo.is_some()
     }
 
     /// Indices of the message types that are waited for.
@@ -276,7 +283,7 @@ impl Interpreter<'_> {
                 {
                     return self.found(client, wanted, passed, received);
                 }
-                let is_error = is_error(&self.cx.protocol, &received);
+                let is_error = wanted.heeds(&received) && is_error(&self.cx.protocol, &received);
                 if on_error == OnError::Fail && is_error && !self.is_for_another(client, wanted, &received) {
                     let message = if wanted.nearly(&received) {
                         mismatch(&self.cx.protocol, wanted, &received)

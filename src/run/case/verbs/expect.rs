@@ -6,6 +6,7 @@ use crate::check::{counter, same};
 use crate::protocol::{Matcher, Pattern};
 use crate::results::Check;
 use crate::results::cause::{Cause, LastRequest, Statement, WaitFailure};
+use crate::results::event::Way;
 use crate::run::case::client::{Received, Taken};
 use crate::run::case::context::{StepScope, Tolerance};
 use crate::run::case::exchange::ExchangeKind;
@@ -308,16 +309,29 @@ impl Interpreter<'_> {
             .collect())
     }
 
+    /// Whether the server has said that it changed the state of its own accord.
+    fn state_has_changed_since(&self, index: u64, client: &str) -> bool {
+        let protocol = &self.cx.protocol;
+        let telling =
+            protocol.extension.state.as_ref().map(|state| &state.changed_by[..]).unwrap_or_default();
+        let mut come = self.log.of_client(client).rev().take_while(|entry| entry.line.index >= index);
+        come.any(|entry| {
+            let received = entry.line.way == Way::ToClient;
+            received && entry.messages().flatten().any(|one| telling.contains(&protocol.messages[one].name))
+        })
+    }
+
     pub(crate) async fn unchanged(
         &mut self,
         verb: &case::Unchanged,
         cx: &StepScope<'_>,
     ) -> Result<(), Abort> {
         let before = self.state(cx.client).await?;
+        let since = self.log.next_index();
         let at = format!("{}/unchanged", cx.at);
         self.steps(&verb.steps, &at).await?;
         let after = self.state(cx.client).await?;
-        if same(&before, &after) {
+        if same(&before, &after) || self.state_has_changed_since(since, cx.client) {
             return Ok(());
         }
         let message = "the state that the server shows has changed".to_owned();
