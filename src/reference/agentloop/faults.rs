@@ -150,7 +150,7 @@ faults! {
     ReductionOfTheRest "reduction-of-the-rest" "reductionPercent is the percentage that is left." ["AL-CTX-8"];
     CompactionGrows "compaction-grows" "newTokenCount is above oldTokenCount." ["AL-CTX-8"];
     CompactsFromZero "compacts-from-zero" "A compaction reports that there was nothing to compact." ["AL-CTX-8", "AL-CTX-9"];
-    CompactionHasNoEffect "compaction-has-no-effect" "After a compaction the count is as before." ["AL-CTX-9"];
+    CompactionHasNoEffect "compaction-has-no-effect" "After a compaction the count is as before." ["AL-CTX-9"] also ["AL-CTX-4"];
     SilentCompaction "silent-compaction" "The server compacts automatically and does not report it." ["AL-CTX-10"];
     ContextWaits "context-waits" "get_context_info is not answered during a turn." ["AL-CTX-11", "AL-CTX-1"];
     ContextStartsTurn "context-starts-turn" "get_context_info without payload starts a turn." ["AL-CTX-12"];
