@@ -304,8 +304,8 @@ pub struct Exchange {
     pub schema: Option<Value>,
     /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One without an
     /// id is accepted, because not every server repeats it. `[/ref, /meta/to]`: where the sent message has it, and where the expected
-    /// one has. Whatever bears that id answers no step, however late it comes, unless the protocol has `replies`. Openings, barriers and
-    /// queries only.
+    /// one has. Whatever bears that id answers no step, however late it comes, unless the protocol has `replies` or a barrier `per` value.
+    /// Openings, barriers and queries only.
     #[schemars(extend("x-pointer" = "free"))]
     pub echo: Option<Echo>,
     /// Values to keep as template variables: name to JSON Pointer.

@@ -215,6 +215,10 @@ fn clients_think_before_messages_of_the_case() {
     assert_eq!(waited("ping/one"), 0);
     assert_eq!(waited("ping/one@history"), 1);
     assert_eq!(waited("preambles/history"), 0);
+    // A case with a time of its own keeps that.
+    let sent = sent_in("minicodex", "snapshot/reading-changes-nothing-during-a-run@history", &[]);
+    let waited = sent.iter().find(|(text, _)| text.contains("\"q2\"")).map(|(_, waited)| *waited);
+    assert!(waited.is_some_and(|waited| waited < 340.0), "{waited:?}");
 }
 
 /// The configuration says behind what whole suites are run, and the command line has the last word.

@@ -316,7 +316,7 @@ fn the_trace_has_the_bytes_and_the_messages_that_they_make() {
     let trace = std::fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
     assert_eq!(trace.matches(r#""kind":"raw""#).count(), 1, "{trace}");
     assert_eq!(
-        trace.matches(r#"\"get_snapshot\",\"req_id\":\"q1\""#).count(),
+        trace.matches(r#"\"get_snapshot\",\"include_transcript_window\":true,\"req_id\":\"q1\""#).count(),
         1,
         "the message, once: {trace}"
     );

@@ -54,6 +54,11 @@ impl Context {
         self.tokens < LITTLE
     }
 
+    /// A compaction gains nothing.
+    pub fn is_compact(&self) -> bool {
+        self.tokens == 0
+    }
+
     /// Adds an entry. The report of the compaction that it made necessary, if it did.
     pub fn add(&mut self, text: &str, behaviour: &Behaviour) -> Option<Value> {
         let full = self.tokens + tokens(text) > THRESHOLD && !behaviour.style(Style::LargeWindow);

@@ -298,6 +298,17 @@ impl Conversation {
         self.send("", "context_compacted", report);
     }
 
+    /// Compacts without being asked, where nothing else is under way and it gains something.
+    pub fn compact_idle(&self) {
+        let gains = {
+            let inner = self.lock();
+            !inner.busy && !inner.context.is_compact()
+        };
+        if gains {
+            self.compact_unasked();
+        }
+    }
+
     /// Tells of the context without being asked.
     pub fn report_context(&self) {
         let info = self.lock().context.info(&self.behaviour);

@@ -13,6 +13,9 @@ use super::styles::Style;
 use super::turn::{Player, Stop};
 use crate::cue::Fail;
 
+/// How long after a turn the context is compacted, in a style.
+const IDLE: Duration = Duration::from_millis(50);
+
 impl Player {
     pub(super) async fn end(&mut self, result: Result<(), Stop>) {
         let conversation = Arc::clone(&self.conversation);
@@ -46,6 +49,13 @@ impl Player {
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         conversation.finish(&cause);
+        if conversation.style(Style::CompactsWhenIdle) {
+            let conversation = Arc::clone(&conversation);
+            tokio::spawn(async move {
+                tokio::time::sleep(IDLE).await;
+                conversation.compact_idle();
+            });
+        }
         if conversation.style(Style::ReportsContext) {
             conversation.report_context();
         }

@@ -66,6 +66,7 @@ styles! {
     RefusesToCompact "refuses-to-compact" "manual_compact is answered by an error when there is little to compact." ["AL-AMB-19"] excludes ["nothing-to-compact"];
     NothingToCompact "nothing-to-compact" "manual_compact changes nothing when there is little to compact." ["AL-AMB-19"];
     CompactsOften "compacts-often" "The context is compacted after every turn." ["AL-CTX-10"];
+    CompactsWhenIdle "compacts-when-idle" "The context is compacted 50 ms after a turn, if nothing else has begun and that gains something." ["AL-CTX-10"] excludes ["nothing-to-compact"];
     LargeWindow "large-window" "The context window is so large that it never fills." ["AL-CTX-10"] excludes ["compacts-often"];
     CountsThePrompt "counts-the-prompt" "A system prompt counts towards the context." ["AL-CTX-4"];
     RoundedUsage "rounded-usage" "Percentages are too large by 0.1." ["AL-AMB-17", "AL-AMB-18"];

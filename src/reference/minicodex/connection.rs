@@ -434,6 +434,9 @@ impl Peer<'_> {
                 } else {
                     self.send(&frame);
                 }
+                if self.style(Style::AcceptedBehind) {
+                    self.accept(&session, &inner, body);
+                }
                 if self.style(Style::DrainsOnSnapshot) && !self.drains {
                     self.drains = true;
                     self.send(&json!({ "type": "backpressure", "state": "drain" }));

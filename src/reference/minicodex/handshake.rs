@@ -161,6 +161,9 @@ impl Peer<'_> {
         if !spares && !self.has(Defect::SnapshotBeforeWelcome) {
             self.send(&snapshot);
         }
+        if self.style(Style::AcceptedBehind) {
+            self.accept(&session, &inner, body);
+        }
         self.announce_again(&session, &mut inner);
         drop(inner);
         self.joined = Some((session, client));

@@ -32,7 +32,8 @@ styles! {
     IdsWithGaps "ids-with-gaps" "event_id grows by more than one." ["MC-AMB-23"];
     PingAccepted "ping-accepted" "A ping is answered by accepted." ["MC-AMB-17"];
     PingBeats "ping-heartbeat" "A ping is answered by a heartbeat." ["MC-AMB-17"];
-    SnapshotAccepted "get-snapshot-accepted" "get_snapshot is answered by accepted, too." ["MC-AMB-20"];
+    SnapshotAccepted "get-snapshot-accepted" "get_snapshot is answered by accepted, too." ["MC-AMB-20"] excludes ["accepted-behind-the-reply"];
+    AcceptedBehind "accepted-behind-the-reply" "hello and get_snapshot are answered by accepted, too, behind their own reply." ["MC-AMB-20"] excludes ["snapshots-late"];
     NoHeartbeat "no-heartbeat" "There are no heartbeats." ["MC-HB-1"];
     BareEvents "bare-events" "Events have neither run_id nor ts." ["MC-AMB-35"] excludes ["full-envelopes"];
     FullEnvelopes "full-envelopes" "Every event has v and session_id." ["MC-ENV-3", "MC-ENV-4"];

@@ -241,11 +241,14 @@ impl Inbox {
     }
 
     /// An exchange sends a message whose answers have this id at this place.
-    pub fn note_aside(&mut self, at: Pointer, id: Value) {
+    pub fn note_aside(&mut self, at: &Pointer, id: &Value) {
+        if self.asides.iter().any(|(known, same)| known == at && same == id) {
+            return;
+        }
         if self.asides.len() == MAX_ASIDES {
             self.asides.pop_front();
         }
-        self.asides.push_back((at, id));
+        self.asides.push_back((at.clone(), id.clone()));
     }
 
     /// Whether a message answers what an exchange has sent.

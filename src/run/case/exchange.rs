@@ -100,13 +100,17 @@ impl Interpreter<'_> {
     /// What answers this message of an exchange is for none of the steps, also where it comes later than the exchange is over.
     /// A second reply is another matter: it answers nothing.
     fn note_asides(&mut self, client: &str, steps: &[Exchange], sent: &Value) -> Result<(), Abort> {
-        if self.cx.protocol.extension.replies.is_some() {
+        let extension = &self.cx.protocol.extension;
+        // A barrier that is made for a value has the same id as the messages of the steps that it is about.
+        if extension.replies.is_some()
+            || extension.barrier.as_ref().is_some_and(|barrier| barrier.per().is_some())
+        {
             return Ok(());
         }
         let inbox = &mut self.client(client)?.inbox;
         for echo in steps.iter().filter_map(|step| step.echo.as_ref()) {
             if let Some(id) = echo.sent().get(sent).filter(|id| !id.is_null()) {
-                inbox.note_aside(echo.answered().clone(), id.clone());
+                inbox.note_aside(echo.answered(), id);
             }
         }
         Ok(())
