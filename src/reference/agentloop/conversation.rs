@@ -136,7 +136,10 @@ impl Conversation {
 
     /// Sends a message that answers, or belongs to the turn of, the client's message `cause`.
     pub fn send(&self, cause: &str, kind: &str, payload: Value) {
-        let mut inner = self.lock();
+        self.send_within(&mut self.lock(), cause, kind, payload);
+    }
+
+    fn send_within(&self, inner: &mut Inner, cause: &str, kind: &str, payload: Value) {
         let last = kind == "loading_state" && payload["loading"] == json!(false);
         if kind == "response_item" && self.behaviour.prepares(Defect::HoldsItemsBack) {
             inner.held.push((cause.to_owned(), payload, Instant::now()));
@@ -148,10 +151,10 @@ impl Conversation {
                 if since.elapsed() > UNNOTICED {
                     self.behaviour.took_effect();
                 }
-                self.transmit(&mut inner, &cause, "response_item", payload);
+                self.transmit(inner, &cause, "response_item", payload);
             }
         }
-        self.transmit(&mut inner, cause, kind, payload);
+        self.transmit(inner, cause, kind, payload);
         let mut again = false;
         self.behaviour().mutate(&mut again, |defect, again| match defect {
             Defect::LoadingTwice => *again = kind == "loading_state" && !last,
@@ -159,7 +162,7 @@ impl Conversation {
             _ => {}
         });
         if again {
-            self.transmit(&mut inner, cause, kind, json!({ "loading": !last }));
+            self.transmit(inner, cause, kind, json!({ "loading": !last }));
         }
     }
 
@@ -231,6 +234,14 @@ impl Conversation {
     /// Announces that the agent takes new input.
     pub fn finish(&self, cause: &str) {
         let mut inner = self.lock();
+        inner.busy = false;
+        self.transmit_finish(&mut inner, cause);
+    }
+
+    /// Announces that the agent is idle and takes new input. Both at once, so that no other input comes between.
+    pub fn finish_when_idle(&self, cause: &str) {
+        let mut inner = self.lock();
+        self.send_within(&mut inner, cause, "loading_state", json!({ "loading": false }));
         inner.busy = false;
         self.transmit_finish(&mut inner, cause);
     }

@@ -28,7 +28,7 @@ impl Player {
             let always = std::mem::take(&mut inner.always);
             inner.misremembered.extend(always);
         }
-        match result {
+        let is_finished = match result {
             Err(Stop::Failed(fail)) => return self.failed(&fail),
             Err(Stop::Exit) => return self.exit().await,
             Ok(()) => {
@@ -37,18 +37,25 @@ impl Player {
                 }
                 let stays =
                     self.has(Defect::LoadingStays) || (self.approved && self.has(Defect::StaysAfterApproval));
-                if !stays {
+                let adds = self.has(Defect::ItemAfterEnd);
+                let at_once = !stays && !adds && !self.style(Style::LateFinish);
+                if at_once {
+                    conversation.finish_when_idle(&cause);
+                } else if !stays {
                     self.loading(false);
                 }
-                if self.has(Defect::ItemAfterEnd) {
+                if adds {
                     self.one_more_thing();
                 }
+                at_once
             }
-        }
+        };
         if self.style(Style::LateFinish) {
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
-        conversation.finish(&cause);
+        if !is_finished {
+            conversation.finish(&cause);
+        }
         if conversation.style(Style::CompactsWhenIdle) {
             let conversation = Arc::clone(&conversation);
             tokio::spawn(async move {
