@@ -355,7 +355,7 @@ faults! {
     DroppedCallsCanRun "dropped-calls-can-run" "The call of an aborted run can be approved, and its tool runs." ["MC-ABT-8"];
     DecidedOtherwiseLater "decided-otherwise-later" "While a tool runs, a call that was decided can be decided otherwise." ["MC-APR-13"];
     DeniedCallsComeBack "denied-calls-come-back" "At the end of a run its denied calls are pending again." ["MC-LIFE-14"];
-    LaterApprovalsShout "later-approvals-shout" "approval_decision has the call_id in capital letters once a call was approved." ["MC-APR-14"];
+    LaterApprovalsShout "later-approvals-shout" "approval_decision has the call_id in capital letters once a call was approved." ["MC-APR-14"] also ["MC-APR-4"];
     RunIdsOfMessageIds "run-ids-of-message-ids" "Runs that were started with the same client_msg_id have the same run_id." ["MC-LIFE-1", "MC-RUN-10", "MC-RUN-4"];
     AbortsRestartIds "aborts-restart-ids" "event_id begins anew after an aborted run." ["MC-ORD-2", "MC-ORD-4", "MC-RUN-8"] also ["MC-RES-3", "MC-RES-5"];
     FailuresTakeIdsBack "failures-take-ids-back" "The event_ids of a failed run are given again." ["MC-ORD-2"];
