@@ -24,9 +24,11 @@ mod tests;
 mod values;
 mod violation;
 
+pub(crate) use bounded::BoundedMap;
 pub(crate) use evidence::evidence;
+pub(crate) use hashing::content_hash;
 pub use judge::{Judge, Judged, Member};
 pub use pair::{JudgePair, PairJudged, RulesetPair};
 pub use ruleset::Ruleset;
-pub(crate) use values::{counter, counter_as, same};
+pub(crate) use values::{counter, counter_as, key_text, same};
 pub use violation::{Exercised, Limit, Outcome, Violation};

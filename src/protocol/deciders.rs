@@ -27,6 +27,8 @@ pub enum Decider<'p> {
     Opening(&'p str),
     /// The end of every turn that is waited for.
     Turn,
+    /// That the server ends no connection unless a step awaits it.
+    Connections,
 }
 
 impl fmt::Display for Decider<'_> {
@@ -38,6 +40,7 @@ impl fmt::Display for Decider<'_> {
             Self::Upgrade => f.write_str("every connection (the sub-protocol)"),
             Self::Opening(name) => write!(f, "opening {name}"),
             Self::Turn => f.write_str("every turn that is waited for"),
+            Self::Connections => f.write_str("every connection that is to stay open"),
         }
     }
 }
@@ -73,6 +76,7 @@ impl<'p> Deciders<'p> {
             steps.iter().for_each(|step| index.add_all(&step.covers, Decider::Opening(name)));
         }
         index.add_all(&protocol.extension.turn.covers, Decider::Turn);
+        index.add_all(&protocol.extension.frames.ended, Decider::Connections);
         index
     }
 

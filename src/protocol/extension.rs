@@ -55,6 +55,9 @@ pub struct Extension {
     /// Messages that may come at any moment and that an `expect` always skips.
     #[serde(default)]
     pub ambient: Vec<String>,
+    /// Messages that may tell a client again what it knows: steps skip these, too.
+    #[serde(default)]
+    pub repeats: Vec<super::Repeats>,
     /// The ordered event log, where the protocol has one.
     pub log: Option<Log>,
     /// How the protocol reports a rejected command.
@@ -142,6 +145,9 @@ pub struct FrameRules {
     /// place that no `x-frameproof.requirements` in the schema covers.
     #[serde(default)]
     pub schema: Ids,
+    /// Violated by a server that ends a connection where no step awaited that.
+    #[serde(default)]
+    pub ended: Ids,
 }
 
 impl FrameRules {

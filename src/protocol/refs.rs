@@ -120,6 +120,7 @@ refer!(Extension {
         openings,
         log,
         errors,
+        repeats,
         turn,
         barrier,
         state,
@@ -145,7 +146,7 @@ refer!(Extension {
     ]
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
-refer!(FrameRules { parts: [], ids: [object, discriminator, message, schema], other: [] });
+refer!(FrameRules { parts: [], ids: [object, discriminator, message, schema, ended], other: [] });
 refer!(Session { parts: [id, marks], ids: [], other: [join, is_single] });
 refer!(UpgradeRules { parts: [], ids: [covers], other: [headers, protocols, selects] });
 refer!(Exchange {

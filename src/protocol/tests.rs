@@ -79,6 +79,10 @@ fn what_the_extension_refers_to_must_be_there() {
     let lines = [
         ("x-frameproof:", None),
         ("  frames: { object: [NOPE-1] }", Some("unknown requirement `NOPE-1`")),
+        (
+            "  repeats: [{ message: nope0, key: /a, value: /b, reading: X-1 }]",
+            Some("sends no message `nope0`"),
+        ),
         ("  capabilities: { c: { about: a, announced: nope1 } }", Some("sends no message `nope1`")),
         ("  invariants:", None),
         ("    schema:", None),

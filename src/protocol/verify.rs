@@ -10,6 +10,7 @@ use super::extension::Echo;
 use super::harmless::verify_harmless;
 use super::path::{INVARIANTS, Path};
 use super::refs::Refs;
+use super::repeats::verify_repeats;
 use super::times::verify_times;
 use super::verify_generated::{verify_explore, verify_fuzzing};
 use super::verify_keys::verify_keys;
@@ -59,6 +60,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_names(protocol, api, errors);
     verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
+    verify_repeats(protocol, api, errors);
     verify_barrier(protocol, api, errors);
     verify_requests(protocol, api, errors);
     verify_client(protocol, api, errors);

@@ -467,6 +467,13 @@ pub struct Leniency {
     pub warns: bool,
 }
 
+impl Leniency {
+    /// The ambiguity that the step is about.
+    pub fn reading(&self) -> Option<&str> {
+        self.tolerated.as_deref().or(self.allowed.as_deref())
+    }
+}
+
 /// A relation between values; templates are filled in.
 #[derive(Debug, Clone)]
 pub enum Relation {

@@ -52,6 +52,7 @@ mod protocols;
 mod raw_frames;
 mod recordings;
 mod reference;
+mod repeats;
 mod reproduce;
 mod requests;
 mod run_options;

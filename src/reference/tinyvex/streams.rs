@@ -450,6 +450,21 @@ impl Streams {
         Ok(())
     }
 
+    /// Tells a client the values of its subscriptions again, each with a new seq.
+    pub fn tell_again(&mut self, store: &mut Store, client: u64) -> Result<(), Refusal> {
+        let step = self.step();
+        let own = self.chosen.iter().filter(|((known, _), _)| *known == client);
+        let own: Vec<_> = own.map(|((_, sub_id), key)| (sub_id.clone(), key.clone())).collect();
+        for (sub_id, key) in own {
+            let Some(live) = self.live.get_mut(&key) else { continue };
+            live.seq += step;
+            store.log(&key, live.seq, &live.journal, &live.value)?;
+            let (seq, value) = (live.seq, live.value.clone());
+            self.deliver(client, &sub_id, seq, &value);
+        }
+        Ok(())
+    }
+
     /// Ends the streams of a thread with an error.
     pub fn fail(&mut self, topics: &[Topic]) {
         let failing = |live: &Live| live.topic.as_ref().is_some_and(|topic| topics.contains(topic));

@@ -10,6 +10,7 @@ use crate::protocol::end_of;
 use crate::results::cause::ConnectionEnd;
 use crate::run::case::holding::Share;
 use crate::run::case::log::Part;
+use crate::run::case::repeats::Told;
 use crate::trace::{Direction, End, Payload};
 use crate::wire::{Link, Standing};
 
@@ -96,6 +97,8 @@ pub(crate) struct Inbox {
     pongs: Vec<Arc<[u8]>>,
     /// The newest ids that exchanges of the protocol have sent, and where their answers bear them.
     asides: VecDeque<(Pointer, Value)>,
+    /// The values that the server has told it.
+    pub told: Told,
     /// Messages on all its connections, ambient ones apart.
     received: u64,
 }
@@ -132,6 +135,8 @@ pub(crate) struct Received {
     pub ambient: bool,
     /// It answers what an exchange of the protocol has sent, and no step.
     pub aside: bool,
+    /// It tells again what the client knows: the reading that speaks of that.
+    pub repeats: Option<Arc<str>>,
     /// It stands for the connection's end: how it ended.
     pub ended: Option<String>,
     /// It breaks a MUST: no step can build on it.
@@ -150,6 +155,7 @@ impl Received {
             message: None,
             ambient: false,
             aside: false,
+            repeats: None,
             ended: None,
             breaks: false,
             share: Share::default(),
@@ -268,6 +274,7 @@ impl Inbox {
     /// What was received on a connection is gone with it, but for the message that a step has taken.
     fn clear(&mut self) {
         self.asides.clear();
+        self.told = Told::default();
         self.queue.clear();
         self.looked.clear();
         self.pongs.clear();

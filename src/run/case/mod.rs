@@ -20,6 +20,7 @@ pub(crate) mod loosen;
 pub(crate) mod outcome;
 pub(crate) mod readings;
 pub(crate) mod receive;
+mod repeats;
 pub(crate) mod server_ids;
 pub(crate) mod settle;
 pub(crate) mod steps;

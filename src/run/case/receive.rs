@@ -51,6 +51,7 @@ impl Interpreter<'_> {
             None => self.judges.observe(&event),
         };
         judged.messages().for_each(|message| self.note_activity(&event, message));
+        self.note_sent(&event, &judged);
         let bodies = || judged.body.iter().chain(judged.batch.iter().map(|one| &one.body));
         let asks = bodies().filter_map(|body| self.asks(&event, body)).collect();
         let held = self.log.holding();
@@ -68,6 +69,19 @@ impl Interpreter<'_> {
         }
         drop(alone);
         (judged, shares)
+    }
+
+    /// Behind what a client sends, a value may be new to it that is the same as before.
+    fn note_sent(&mut self, event: &Event, judged: &Judged) {
+        let rules = &self.cx.protocol.roles().repeats;
+        let Some(client) = self.conns.get_mut(&event.client).filter(|_| event.dir == Direction::Send) else {
+            return;
+        };
+        let whole = judged.body.iter().map(|body| (judged.message, body));
+        let members = judged.batch.iter().map(|one| (one.message, &one.body));
+        for (message, body) in whole.chain(members) {
+            client.inbox.told.note(rules, message, Direction::Send, body);
+        }
     }
 
     /// The request that is sent, if it is one that will have a reply.
@@ -225,10 +239,16 @@ impl Interpreter<'_> {
                 self.log.classify(index, Part::default());
                 continue;
             }
-            let ambient = message.is_some_and(|message| self.cx.protocol.is_ambient(message));
+            let rules = &self.cx.protocol.roles().repeats;
+            let client = self.conns.get_mut(&name);
+            let repeats =
+                client.and_then(|client| client.inbox.told.note(rules, message, Direction::Recv, &body));
+            let ambient =
+                repeats.is_some() || message.is_some_and(|message| self.cx.protocol.is_ambient(message));
+            let (event, aside, ended) = (index, false, None);
             self.deliver(
                 &name,
-                Received { event: index, body, message, ambient, aside: false, ended: None, breaks, share },
+                Received { event, body, message, ambient, aside, repeats, ended, breaks, share },
             );
         }
     }

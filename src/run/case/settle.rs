@@ -132,7 +132,8 @@ impl Interpreter<'_> {
     /// shows nothing, unless a step awaited its end.
     pub(crate) async fn never(&mut self, verb: &Never, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
-        let wanted = self.wanted(&verb.awaited)?;
+        let mut wanted = self.wanted(&verb.awaited)?;
+        wanted.reading = verb.leniency.reading().map(str::to_owned);
         let over =
             |state: &Client| state.has_ended() && (state.blame() != EndBlame::Unexplained || wanted.close);
         match verb.window {
@@ -168,6 +169,7 @@ impl Interpreter<'_> {
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
         state.report_end();
         let message = self.ended_instead(client, &ended, ", which no step awaited");
-        self.fail_on_end(Check::Connection, client, &[], message)
+        let covers = self.cx.protocol.extension.frames.ended.clone();
+        self.fail_on_end(Check::Connection, client, &covers, message)
     }
 }

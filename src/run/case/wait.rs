@@ -28,6 +28,8 @@ pub(crate) struct Expectation {
     schema: Option<Schema>,
     /// What the message bears at a place, if anything.
     echo: Option<(Pointer, Value)>,
+    /// The ambiguity that the step is about.
+    pub reading: Option<String>,
     /// What is looked past stays in the queue.
     pub keep: bool,
     /// How it is called in messages.
@@ -63,9 +65,11 @@ impl Expectation {
             && self.fits(&received.body)
     }
 
-    /// Whether a message has to do with what is waited for: no step looks at what answers an exchange.
+    /// Whether a message has to do with what is waited for: no step looks at what answers an exchange, and one at what repeats a
+    /// value only if it is about that.
     fn heeds(&self, received: &Received) -> bool {
-        !received.aside || self.echo.is_some()
+        (!received.aside || self.echo.is_some())
+            && (received.repeats.is_none() || received.repeats.as_deref() == self.reading.as_deref())
     }
 
     /// Indices of the message types that are waited for.
@@ -133,7 +137,7 @@ impl Expectation {
 
     /// A message of the right type that lacks what is asked for.
     fn nearly(&self, received: &Received) -> bool {
-        self.is_of_type(received) && !self.fits(&received.body)
+        self.heeds(received) && self.is_of_type(received) && !self.fits(&received.body)
     }
 }
 
@@ -222,6 +226,7 @@ impl Interpreter<'_> {
             with: with.map(|with| self.without_model_words(with)),
             schema,
             echo: None,
+            reading: None,
             keep: false,
             label: names.join(" or "),
             names: names.to_vec(),

@@ -41,6 +41,7 @@ impl Interpreter<'_> {
         }
         let mut wanted = self.wanted(&verb.awaited)?;
         wanted.keep = verb.keep;
+        wanted.reading = verb.leniency.reading().map(str::to_owned);
         let deadline = self.deadline(verb.within);
         let on_error = if verb.past_errors { OnError::LookPast } else { OnError::Fail };
         let mut wait_deadline = match verb.within {
