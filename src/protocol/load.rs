@@ -15,8 +15,8 @@ use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
 use super::unknown_places::unknown_places;
 use super::{
-    Bundle, ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
-    ServerRequest, overlay,
+    Bundle, ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol,
+    RepeatRule, Roles, ServerRequest, overlay,
 };
 use crate::shortage;
 use crate::source::schema::Schema;
@@ -249,6 +249,7 @@ fn compile_with(
     protocol.compiled.roles = Roles::of(&protocol);
     protocol.compiled.requests = ServerRequest::all(&protocol);
     protocol.compiled.client = ClientRule::all(&protocol);
+    protocol.compiled.repeats = RepeatRule::all(&protocol);
     if !protocol.is_shipped {
         super::verify::verify(&protocol, api, &document, &mut errors);
         protocol.compiled.unknown_places = unknown_places(&protocol, api, &document);

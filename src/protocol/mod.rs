@@ -132,6 +132,8 @@ struct Compiled {
     requests: Vec<ServerRequest>,
     /// What clients do by themselves.
     client: Vec<ClientRule>,
+    /// Which messages may repeat a value.
+    repeats: Vec<RepeatRule>,
     /// The schemas that the server under test has generated, if the user has given them.
     bundle: Option<std::sync::Arc<Bundle>>,
     /// The schemas of patterns by their text: every case has monitors of its own, on the same schemas.

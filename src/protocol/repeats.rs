@@ -48,6 +48,11 @@ pub struct RepeatRule {
 }
 
 impl RepeatRule {
+    /// Compiles the rules of a protocol.
+    pub(super) fn all(protocol: &Protocol) -> Vec<Self> {
+        protocol.extension.repeats.iter().filter_map(|rule| Self::new(rule, protocol)).collect()
+    }
+
     /// Compiles a rule. What is wrong with it is told when the protocol is verified.
     pub(crate) fn new(rule: &Repeats, protocol: &Protocol) -> Option<Self> {
         let renewed_by = rule.renewed_by.iter().map(|on| Matcher::new(on, protocol).ok());
@@ -58,6 +63,13 @@ impl RepeatRule {
             renewed_by: renewed_by.collect::<Option<_>>()?,
             reading: rule.reading.as_str().into(),
         })
+    }
+}
+
+impl Protocol {
+    /// Which messages may repeat a value.
+    pub fn repeats(&self) -> &[RepeatRule] {
+        &self.compiled.repeats
     }
 }
 

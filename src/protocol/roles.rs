@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::extension::{At, Exchange, Pattern};
-use super::{Matcher, Protocol, RepeatRule};
+use super::{Matcher, Protocol};
 use crate::frame::Pointer;
 use crate::source::Diagnostics;
 use crate::trace::Direction;
@@ -47,8 +47,6 @@ pub struct Roles {
     pub turn_start: Option<usize>,
     /// For each message, whether it may come at any time.
     ambient: Vec<bool>,
-    /// Which messages may tell a client again what it knows.
-    pub repeats: Vec<RepeatRule>,
 }
 
 impl Roles {
@@ -98,7 +96,6 @@ impl Roles {
             aside,
             turn_start: protocol.message_of(&extension.turn.start, Direction::Send),
             ambient: protocol.messages.iter().map(|message| is_ambient(&message.name)).collect(),
-            repeats: extension.repeats.iter().filter_map(|rule| RepeatRule::new(rule, protocol)).collect(),
         }
     }
 

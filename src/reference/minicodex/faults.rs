@@ -271,7 +271,7 @@ faults! {
     SendersMissDecisions "senders-miss-decisions" "The client that started the run does not get the decisions of others." ["MC-APR-6", "MC-FAN-1", "MC-FAN-6"];
     SecondDenialIsMisspelt "second-denial-is-misspelt" "The second denial of a run is announced as denied." ["MC-APR-7"];
     SecondDenialAborts "second-denial-aborts" "The second denial of a run is announced as deny_continue and aborts it." ["MC-APR-9"];
-    DenialsNameNoCall "denials-name-no-call" "approval_decision of a denial has a call_id that no call has." ["MC-APR-14"];
+    DenialsNameNoCall "denials-name-no-call" "approval_decision of a denial has a call_id that no call has." ["MC-APR-14"] also ["MC-APR-13"];
     ToolsIgnoreAborts "tools-ignore-aborts" "An abort while a tool runs is accepted and ignored." ["MC-ABT-1"];
     SecondAbortHangs "second-abort-hangs" "The second run that is aborted stays aborting." ["MC-ABT-1", "MC-ABT-4", "MC-ABT-8"];
     AbortIsForTwo "abort-is-for-two" "An abort while a call waits aborts the next run, too." ["MC-ABT-9", "MC-APR-1", "MC-APR-4"];

@@ -16,12 +16,15 @@ use super::rpc::{
     prompt_text, read, refuse, response,
 };
 use super::styles::Style;
-use super::{Behaviour, Core, Running, Service};
+use super::{Behaviour, Core, Running, Service, State};
 use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
 use crate::reference::faults::mutate::resembles;
 use crate::reference::{ConnectionHandler, Socket};
+
+/// How often the values of subscriptions come again, under a style.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What becomes of a request.
 pub(super) enum Answer {
@@ -70,7 +73,18 @@ impl Service {
             past: Past::default(),
             slow: Arc::default(),
         };
-        while let Some(message) = stream.next().await {
+        let mut clock = tokio::time::interval(AGAIN);
+        loop {
+            let message = tokio::select! {
+                message = stream.next() => message,
+                _ = clock.tick(), if core.behaviour.style(Style::ValuesAgain) => {
+                    let mut state = core.lock();
+                    let State { store, streams, .. } = &mut *state;
+                    let _ = streams.repeat_values(store, client);
+                    continue;
+                }
+            };
+            let Some(message) = message else { break };
             match message {
                 Ok(Message::Text(text)) => peer.frame(text.as_bytes()),
                 Ok(Message::Binary(bytes)) => peer.frame(&bytes),

@@ -10,7 +10,7 @@ faults! {
     IgnoresBadRequests "ignores-bad-requests" "An invalid request is ignored although it has an id." ["TV-TRN-6", "TV-TRN-7"];
     AnswersNotifications "answers-notifications" "Notifications are answered." ["TV-ACP-23", "TV-TRN-8"];
     IdsAsText "ids-as-text" "The id of a response is a string where the request has a number." ["TV-TRN-9"];
-    NullIdsInErrors "null-ids-in-errors" "Errors have the id null." ["TV-TRN-9"];
+    NullIdsInErrors "null-ids-in-errors" "Errors have the id null." ["TV-TRN-9"] also ["TV-ACP-23", "TV-TRN-8"];
     AnswersTwice "answers-twice" "Every request is answered twice." ["TV-TRN-10"];
     ResultBesideError "result-beside-error" "An error response has a result too." ["TV-TRN-12"];
     NeitherResultNorError "neither-result-nor-error" "A response whose result is only ok has neither result nor error." ["TV-TRN-12"];
@@ -88,7 +88,7 @@ faults! {
     NoValue "no-value" "tinyvex/data lacks its value." ["TV-SUB-4"];
     SeqStandsWhileShared "seq-stands-while-shared" "seq does not grow while a stream has several subscribers." ["TV-SUB-5", "TV-CHK-6"];
     SeqStands "seq-stands" "seq does not grow past 3." ["TV-SUB-5"];
-    SubIdsInLowerCase "sub-ids-in-lower-case" "subIds are sent in lower case." ["TV-SUB-6"];
+    SubIdsInLowerCase "sub-ids-in-lower-case" "subIds are sent in lower case." ["TV-SUB-6"] also ["TV-SUB-3"];
     StartSeqAhead "start-seq-ahead" "startSeq is ahead of the first seq." ["TV-SUB-7"];
     ParamsMayLack "params-may-lack" "subscribe without params is treated as params null." ["TV-SUB-8"];
     UnknownStreamsAreEmpty "unknown-streams-are-empty" "An unknown stream is accepted and has the value null." ["TV-SUB-9"];
@@ -161,8 +161,8 @@ faults! {
     NoValueForTheSecond "no-value-for-the-second" "A new subscription to a stream that has another subscriber gets no value." ["TV-DUR-4", "TV-SUB-3"];
     EmptyListsAreLeftOut "empty-lists-are-left-out" "tinyvex/data lacks its value if that is an empty list." ["TV-SUB-4"];
     AuthorsAreToldTwice "authors-are-told-twice" "The connection that mutates gets the update twice." ["TV-SUB-5"];
-    SubIdsAreComposed "sub-ids-are-composed" "A letter and its accent in a subId are sent as one character." ["TV-SUB-6"];
-    SubIdsAreTrimmed "sub-ids-are-trimmed" "subIds are sent without the blanks at their ends." ["TV-SUB-6"];
+    SubIdsAreComposed "sub-ids-are-composed" "A letter and its accent in a subId are sent as one character." ["TV-SUB-6"] also ["TV-SUB-3"];
+    SubIdsAreTrimmed "sub-ids-are-trimmed" "subIds are sent without the blanks at their ends." ["TV-SUB-6"] also ["TV-SUB-3"];
     SharedStartsAreAhead "shared-starts-are-ahead" "startSeq is ahead of the first seq if the stream has another subscriber." ["TV-SUB-7"];
     SubIdsMayBeNumbers "sub-ids-may-be-numbers" "A subId that is a number is taken as text." ["TV-SUB-8"];
     StreamNamesMayLack "stream-names-may-lack" "subscribe without name subscribes messages." ["TV-SUB-8"];

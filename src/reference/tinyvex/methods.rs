@@ -376,11 +376,6 @@ impl Peer<'_> {
     }
 
     pub fn ping(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
-        if self.style(Style::ValuesAgain) {
-            let mut state = self.core.lock();
-            let State { store, streams, .. } = &mut *state;
-            streams.tell_again(store, self.client)?;
-        }
         let is_request = id.is_some();
         let t = match params.optional("t", Value::is_number) {
             Err(_) if self.has(Defect::AnyPing) => None,

@@ -450,13 +450,14 @@ impl Streams {
         Ok(())
     }
 
-    /// Tells a client the values of its subscriptions again, each with a new seq.
-    pub fn tell_again(&mut self, store: &mut Store, client: u64) -> Result<(), Refusal> {
-        let step = self.step();
+    /// Tells a client the values of its subscriptions again, each with a new seq, unless they come in chunks.
+    pub fn repeat_values(&mut self, store: &mut Store, client: u64) -> Result<(), Refusal> {
+        let (step, most) = (self.step(), self.chunk_size());
         let own = self.chosen.iter().filter(|((known, _), _)| *known == client);
         let own: Vec<_> = own.map(|((_, sub_id), key)| (sub_id.clone(), key.clone())).collect();
         for (sub_id, key) in own {
-            let Some(live) = self.live.get_mut(&key) else { continue };
+            let live = self.live.get_mut(&key).filter(|live| live.value.to_string().len() <= most);
+            let Some(live) = live else { continue };
             live.seq += step;
             store.log(&key, live.seq, &live.journal, &live.value)?;
             let (seq, value) = (live.seq, live.value.clone());

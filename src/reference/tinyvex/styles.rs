@@ -31,7 +31,7 @@ styles! {
     NumericFailures "numeric-failures" "The code of an error in mutate_result is a number." ["TV-AMB-18"];
     DataFirst "data-before-the-response" "Subscribers are notified before the mutation is answered." ["TV-MUT-4"];
     SlowMutations "updates-come-late" "Subscribers are notified 20 ms after the mutation is answered." ["TV-MUT-4"] excludes ["data-before-the-response"];
-    ValuesAgain "values-again" "Before a ping is answered, the values of the connection's subscriptions come again, with the next seq." ["TV-AMB-28"] warns ["TV-MUT-5"];
+    ValuesAgain "values-again" "The values of a connection's subscriptions that are not in chunks come again every 100 ms, with the next seq." ["TV-AMB-28"] warns ["TV-MUT-5"];
 
     // ---- pings
     NoPong "no-pong" "A ping that is a notification is not answered." ["TV-PNG-3"] excludes ["pongs-beside-results"];

@@ -10,7 +10,7 @@ use crate::protocol::end_of;
 use crate::results::cause::ConnectionEnd;
 use crate::run::case::holding::Share;
 use crate::run::case::log::Part;
-use crate::run::case::repeats::Told;
+use crate::run::case::repeats::KnownValues;
 use crate::trace::{Direction, End, Payload};
 use crate::wire::{Link, Standing};
 
@@ -98,7 +98,7 @@ pub(crate) struct Inbox {
     /// The newest ids that exchanges of the protocol have sent, and where their answers bear them.
     asides: VecDeque<(Pointer, Value)>,
     /// The values that the server has told it.
-    pub told: Told,
+    pub known_values: KnownValues,
     /// Messages on all its connections, ambient ones apart.
     received: u64,
 }
@@ -274,7 +274,7 @@ impl Inbox {
     /// What was received on a connection is gone with it, but for the message that a step has taken.
     fn clear(&mut self) {
         self.asides.clear();
-        self.told = Told::default();
+        self.known_values = KnownValues::default();
         self.queue.clear();
         self.looked.clear();
         self.pongs.clear();

@@ -73,14 +73,14 @@ impl Interpreter<'_> {
 
     /// Behind what a client sends, a value may be new to it that is the same as before.
     fn note_sent(&mut self, event: &Event, judged: &Judged) {
-        let rules = &self.cx.protocol.roles().repeats;
+        let rules = self.cx.protocol.repeats();
         let Some(client) = self.conns.get_mut(&event.client).filter(|_| event.dir == Direction::Send) else {
             return;
         };
         let whole = judged.body.iter().map(|body| (judged.message, body));
         let members = judged.batch.iter().map(|one| (one.message, &one.body));
         for (message, body) in whole.chain(members) {
-            client.inbox.told.note(rules, message, Direction::Send, body);
+            client.inbox.known_values.note(rules, message, Direction::Send, body);
         }
     }
 
@@ -239,10 +239,10 @@ impl Interpreter<'_> {
                 self.log.classify(index, Part::default());
                 continue;
             }
-            let rules = &self.cx.protocol.roles().repeats;
+            let rules = self.cx.protocol.repeats();
             let client = self.conns.get_mut(&name);
-            let repeats =
-                client.and_then(|client| client.inbox.told.note(rules, message, Direction::Recv, &body));
+            let repeats = client
+                .and_then(|client| client.inbox.known_values.note(rules, message, Direction::Recv, &body));
             let ambient =
                 repeats.is_some() || message.is_some_and(|message| self.cx.protocol.is_ambient(message));
             let (event, aside, ended) = (index, false, None);

@@ -1,4 +1,4 @@
-//! Which messages tell a client again what it knows (`repeats` of the protocol).
+//! Which messages repeat a value that a client knows (`repeats` of the protocol).
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::trace::Direction;
 const BYTES: usize = 1 << 20;
 
 /// The values that a client was told on its connection, as hashes: by rule and by what they are of.
-pub(crate) struct Told(BoundedMap<u64>);
+pub(crate) struct KnownValues(BoundedMap<u64>);
 
-impl Default for Told {
+impl Default for KnownValues {
     fn default() -> Self {
         Self(BoundedMap::of_bytes(BYTES))
     }
 }
 
-impl Told {
+impl KnownValues {
     /// Takes in a message of either side. The result is the reading that speaks of it, if it repeats a value.
     pub fn note(
         &mut self,
@@ -67,9 +67,9 @@ mod tests {
         });
         let rule = serde_json::from_value(rule).expect("a rule");
         let rules = [RepeatRule::new(&rule, &protocol).expect("it compiles")];
-        let mut told = Told::default();
+        let mut known = KnownValues::default();
         let mut note =
-            |dir: Direction, body: Value| told.note(&rules, None, dir, &body).as_deref() == Some("A-1");
+            |dir: Direction, body: Value| known.note(&rules, None, dir, &body).as_deref() == Some("A-1");
         let (recv, send) = (Direction::Recv, Direction::Send);
         assert!(!note(recv, json!({ "of": "a", "value": [] })));
         assert!(!note(recv, json!({ "of": "b", "value": [] })));
