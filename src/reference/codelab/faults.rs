@@ -104,7 +104,7 @@ faults! {
     ApprovalEndsTurn "approval-ends-turn" "The turn ends without a word when a call is approved." ["CL-AM-3", "CL-HI-13", "CL-HI-2"];
     EditsAreIgnored "edits-are-ignored" "An edited call runs with its original arguments." ["CL-HI-3"];
     EditedCallsDoNotRun "edited-calls-do-not-run" "An edited call does not run." ["CL-HI-3"];
-    RejectedCallsRun "rejected-calls-run" "A rejected call runs nevertheless." ["CL-HI-13", "CL-HI-4"];
+    RejectedCallsRun "rejected-calls-run" "A rejected call runs nevertheless." ["CL-HI-13", "CL-HI-4"] also ["CL-HI-1"];
     RejectedCallsRunQuietly "rejected-calls-run-quietly" "A rejected call runs, and the agent is told of the rejection." ["CL-HI-13", "CL-HI-4"];
     FeedbackIsLost "feedback-is-lost" "The feedback of a rejection does not reach the agent." ["CL-HI-5"];
     FeedbackIsRequired "feedback-is-required" "A rejection without feedback is refused." ["CL-HI-6"];
